@@ -1,0 +1,31 @@
+"""distrank: consensus rankings, annotator quality and trained rankers from crowd judgments.
+
+    from distrank import CrowdBT
+
+    result = CrowdBT(regularization=0.5).fit(frame)     # a DataFrame: query, annotator, winner, loser
+    result.rankings, result.annotators, result.queries  # DataFrames
+    result.converged, result.trace, result.warnings
+
+Nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distrank.api import Borda, BradleyTerry, CrowdBT, Result
+
+__all__ = ["Borda", "BradleyTerry", "CrowdBT", "Result"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from distrank import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'distrank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,146 @@
+"""What a model is, and all that it sees of the engine.
+
+Everything that distrank fits is *work per unit* (a query, or an item) + *small global parameters* + *sums*:
+
+    shard   the judgments of some units, and static arrays derived from them     (never changes)
+    local   what belongs to the shard's units: item scores, posteriors, chains   (lives where the shard lives)
+    theta   the global parameters: annotator quality, w, alpha/beta             (small; handed out every round)
+    stats   what a step adds up over all shards                                  (small; summed along a fixed tree)
+
+A *step* is a pure module-level function `step(shard, local, theta, key) -> (local or None, stats)`; None means that
+local is unchanged. `key` holds two 64-bit words for counter-based random numbers: the same step of the same round of
+the same iteration gets the same key wherever it runs.
+
+A *model* is written against `Run`, in plain blocking code, and knows nothing of threads, Ray, files or frames.
+
+The arrays of a shard of judgments (offsets have one entry more than what they divide):
+
+    unit.hash        stable 64-bit hash of the unit's id           unit.rows, unit.nodes    offsets into rows, nodes
+    unit.judgments   judgments, annotators and connected           node.gold                relevance from the gold
+    unit.annotators    components of the comparison graph,                                  table, NaN where unknown
+    unit.components    of the whole unit (also on a part of it)    node.id.*, unit.id.*     the ids (tables.ids)
+    row.annotator    global code of the annotator
+    row.winner, row.loser, [row.tie], [row.weight]    preferences; nodes are numbered within the shard
+    row.item, row.rating or row.rank, [row.weight]    ratings, rankings
+
+Units too large for a shard are split into parts: shards of the set "parts" with `part.unit` (the number of the split
+unit) and `part.first` (its first part, the one that carries the ids of all its nodes). Nodes of a part are numbered
+within the whole unit, and the item parameters of a split unit live in theta.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from distrank.records import Array, Record
+
+Form: TypeAlias = Literal["preferences", "ratings", "rankings"]
+Step: TypeAlias = Callable[[Record, Record, Record, Array], tuple[Record | None, Record]]
+Tables: TypeAlias = dict[str, Record]
+
+UNITS = "units"
+PARTS = "parts"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What laws a model obeys; the contract suite runs those that apply and lists the ones a model opted out of."""
+
+    iterative: bool = True  # has an objective and a convergence test
+    monotone: bool = True  # the objective never falls from one iteration to the next
+    sampled: bool = False  # draws random numbers: equivariance holds in distribution only
+    weighted: bool = True  # a row of weight 2 counts as two rows
+    ordered: bool = False  # reads judgments in time order: exempt from row-order invariance
+    opted_out: dict[str, str] = field(default_factory=dict)  # law -> why it does not apply
+
+
+@dataclass(frozen=True)
+class Info:
+    """What is known about the data before the first step: counts only, never rows."""
+
+    judgments: int
+    queries: int
+    items: int  # distinct (query, item) pairs
+    annotators: int
+    annotator_judgments: Array  # judgments of every annotator, by code
+    shards: dict[str, int]  # number of shards in every set
+    split_items: tuple[int, ...] = ()  # items of every split unit: the blocks of theta that hold their parameters
+    gold: bool = False
+    disconnected: int = 0  # queries whose comparison graph has more than one component
+
+
+class Run(Protocol):
+    """One round over all shards of a set: the step is called on every shard and the statistics are summed."""
+
+    def __call__(self, step: Step, theta: Record, *, on: str = UNITS, keep: bool = True) -> Record:
+        """Run a step; `keep=False` evaluates without changing local. Sets without shards give an empty record."""
+        ...
+
+
+class Model(ABC):
+    """One definition of a model, wherever it runs.
+
+    What outlives an iteration is in theta or local, never on the object. `begin` and `iterate` return theta with at
+    least the 0-d entries `objective` (maximised; NaN if there is none) and `converged`; the names in `diagnostics`
+    are recorded per iteration in run.json.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str] = ""
+    estimates: ClassVar[str] = ""
+    form: ClassVar[Form] = "preferences"  # what its shards hold; other forms are turned into it where meaningful
+    accepts: ClassVar[tuple[Form, ...]] = ("preferences", "ratings", "rankings")
+    unit: ClassVar[Literal["query", "item"]] = "query"
+    split: ClassVar[Literal["rows", "annotator", "never"]] = "rows"
+    traits: ClassVar[Traits] = Traits()
+    Settings: ClassVar[type[Any]]
+    diagnostics: ClassVar[tuple[str, ...]] = ("objective",)
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+
+    @property
+    def max_iterations(self) -> int:
+        """Where the loop ends without convergence."""
+        return int(getattr(self.settings, "max_iterations", 1))
+
+    def prepare(self, shard: Record) -> Record:
+        """Static arrays derived from the shard, made once at loading: neither state nor checkpoint."""
+        return shard
+
+    @abstractmethod
+    def begin(self, run: Run, info: Info) -> Record:
+        """Initial theta; initial local is made by running a step that returns it."""
+
+    def iterate(self, run: Run, theta: Record) -> Record:  # noqa: ARG002 (models that are done at once)
+        """One outer iteration, with as many rounds as it needs."""
+        return {**theta, "converged": np.asarray(True)}
+
+    def conclude(self, run: Run, theta: Record) -> Record:  # noqa: ARG002 (models that need no last round)
+        """Rounds after the loop: what the outputs need beyond the parameters (agreement, intervals)."""
+        return theta
+
+    @abstractmethod
+    def finalize(self, shard: Record, local: Record, theta: Record) -> Tables:
+        """`rankings` (columns by node, `score` among them) and `queries` (columns by unit) of one shard.
+
+        A split unit is finalised on its first part, with its parameters in theta.
+        """
+
+    def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (models without annotators)
+        """Columns by annotator code: `quality` and the model's own parameters; empty if the model has none."""
+        return {}
+
+    def warnings(self, theta: Record, info: Info) -> list[str]:  # noqa: ARG002 (models without warnings)
+        """What a user should know before trusting the result."""
+        return []
+
+    def diagnosis(self, theta: Record) -> dict[str, Any]:  # noqa: ARG002 (models without more to say)
+        """Further facts about convergence for run.json."""
+        return {}

@@ -1,0 +1,139 @@
+"""The parameter actor and its driver.
+
+The loop runs inside the actor, next to the global parameters, and the driver only asks for progress. The actor takes
+no CPU: a coordinator that holds a fraction of the only CPU would leave its own tasks pending for ever. If the actor
+itself is lost, the driver starts it again, and the loop goes on from the newest checkpoint of the same run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from distrank.contract import Model
+from distrank.engine.base import Engine, Placement, Report, Source, T
+from distrank.engine.ray.environment import joined_cluster, own_cluster, set_environment
+from distrank.engine.threads import one_numerical_thread_for_good
+from distrank.errors import DistrankError, EngineError
+
+set_environment()
+
+import ray  # noqa: E402 (after the environment is set)
+
+from distrank.engine.ray.placement import RayPlacement  # noqa: E402
+
+ATTEMPTS = 3  # of the parameter actor
+PROGRESS_SECONDS = 0.2
+
+
+class RayEngine(Engine):
+    """A Ray cluster: the one at `address`, the one this job runs on ("auto"), or one of our own ("local")."""
+
+    name = "ray"
+    shares_memory = False
+
+    def __init__(
+        self,
+        address: str = "local",
+        workers: int | None = None,
+        stall_seconds: float = 60.0,
+        object_store_bytes: int | None = None,
+    ) -> None:
+        self.stack, self.stall_seconds = ExitStack(), stall_seconds
+        clock = time.perf_counter()
+        try:
+            if address == "local":
+                self.cluster = self.stack.enter_context(own_cluster(workers or _cpus(), object_store_bytes))
+            else:
+                self.cluster = self.stack.enter_context(joined_cluster(None if address == "auto" else address))
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise EngineError(f"cannot use the Ray cluster at {address!r}: {error}") from error
+        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.startup_seconds = time.perf_counter() - clock
+
+    def execute(self, main: Callable[[Placement, Report], T], source: Source, model: Model, report: Report) -> T:
+        for attempt in range(ATTEMPTS):
+            actor = _ParameterActor.remote()  # type: ignore[attr-defined]
+            try:
+                return self._follow(actor, main, source, model, report, attempt)
+            except (ray.exceptions.ActorDiedError, ray.exceptions.OwnerDiedError) as error:
+                report({"stage": "engine", "lost": "the parameter actor", "attempt": attempt + 1})
+                if attempt + 1 == ATTEMPTS:
+                    raise EngineError(
+                        f"the parameter actor was lost {ATTEMPTS} times; --resume goes on from the last checkpoint"
+                    ) from error
+            finally:
+                ray.kill(actor)
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        self.stack.close()
+
+    def _follow(
+        self,
+        actor: Any,
+        main: Callable[[Placement, Report], T],
+        source: Source,
+        model: Model,
+        report: Report,
+        attempt: int,
+    ) -> T:
+        """Run main in the actor and pass its progress on, until it ends."""
+        result = actor.run.remote(main, source, model, self.workers, self.stall_seconds, attempt)
+        seen, ended = 0, False
+        while True:
+            ended = bool(ray.wait([result], timeout=PROGRESS_SECONDS)[0])
+            if not ended or seen == 0:
+                seen = self._pass_on(actor, seen, report)
+            if ended:
+                try:
+                    value: T = ray.get(result)
+                except ray.exceptions.RayTaskError as error:
+                    if isinstance(error.cause, DistrankError):
+                        raise error.cause from None
+                    raise
+                self._pass_on(actor, seen, report)
+                return value
+
+    def _pass_on(self, actor: Any, seen: int, report: Report) -> int:
+        try:
+            news = ray.get(actor.progress.remote(seen), timeout=30.0)
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+            return seen  # the loop's own result says what happened
+        for entry in news:
+            report(entry)
+        return seen + len(news)
+
+
+def _cpus() -> int:
+    import os  # noqa: PLC0415
+
+    return os.cpu_count() or 1
+
+
+@ray.remote(num_cpus=0, max_concurrency=2, max_restarts=0)
+class _ParameterActor:
+    """Holds the global parameters by running the loop; answers who asks for progress meanwhile."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def run(
+        self,
+        main: Callable[[Placement, Report], Any],
+        source: Source,
+        model: Model,
+        workers: int,
+        stall_seconds: float,
+        attempt: int,
+    ) -> Any:
+        one_numerical_thread_for_good()
+        clock = time.perf_counter()
+        placement = RayPlacement(source, model, workers, stall_seconds, attempt)
+        self.entries.append({"stage": "placed", "seconds": time.perf_counter() - clock})
+        return main(placement, self.entries.append)
+
+    def progress(self, since: int) -> list[dict[str, Any]]:
+        return self.entries[since:]

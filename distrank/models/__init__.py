@@ -1,0 +1,32 @@
+"""The registry of models: one line each, imported when asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distrank.contract import Model
+from distrank.errors import UsageError
+from distrank.settings import parse_settings
+
+MODELS: dict[str, str] = {  # name -> module:class
+    "borda": "distrank.models.borda:Borda",
+    "bradley-terry": "distrank.models.bradley_terry:BradleyTerry",
+    "crowd-bt": "distrank.models.crowd_bt:CrowdBT",
+}
+
+
+def get_model(name: str) -> type[Model]:
+    """The class of a model by its name; an unknown name is an error that lists the known ones."""
+    if name not in MODELS:
+        raise UsageError(f"unknown method {name!r}; known methods: {', '.join(sorted(MODELS))}")
+    module, attribute = MODELS[name].split(":")
+    model: type[Model] = getattr(importlib.import_module(module), attribute)
+    return model
+
+
+def make_model(name: str, settings: Mapping[str, Any], others: Sequence[str] = ()) -> Model:
+    """A model with its settings, given as text or as values; `others` as in `parse_settings`."""
+    kind = get_model(name)
+    return kind(parse_settings(kind.Settings, settings, others))

@@ -1,0 +1,242 @@
+"""The scores of all items at once, by L-BFGS whose vectors stay where their items live.
+
+A *block* is a record of vectors over some items: the local state of a shard of whole queries, or the `split.*`
+entries of theta for all split queries. A round moves every block by the same coefficients, passes over the preferences,
+and adds up the objective and the inner products from which the next coefficients follow (`kernels.lbfgs`). So all
+queries, whole or split, are one optimisation; where they are cut changes nothing but the order of sums.
+
+    base, base_gradient     the point an iteration starts from
+    score, gradient         the point last evaluated: the accepted one, between iterations
+    inverse                 H: inverse of the expected curvature (Fisher information and virtual games)
+    memory                  the last steps and changes of the gradient
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from distrank.contract import PARTS, Run
+from distrank.kernels import lbfgs
+from distrank.kernels import preferences as kernels
+from distrank.models._pairwise import split_slice
+from distrank.models._passes import evaluate, evaluate_quality
+from distrank.records import Array, Record, scalar
+from distrank.stats import dense
+
+BLOCK = ("base", "base_gradient", "score", "gradient", "inverse", "memory")
+SHRINK = (0.5, 0.5, 0.2, 0.1, 0.1, 0.1, 0.01)  # of a step that does not climb, again and again
+SUFFICIENT = 1e-4  # share of the promised increase that a step must bring
+FARTHEST = 2.0  # no score moves by more in one step: one item far out must not hold up ten thousand queries
+RESOLUTION = 1e-13  # relative rounding of the objective: below it, steps are judged by their slope
+
+Control: TypeAlias = Record  # how to move: "accepted", "coefficients", "shrink"
+Profile: TypeAlias = Callable[[Run, Record, Control, float], Record]  # (run, theta, control, goal) -> moved theta
+
+# back to the base
+BACK: Control = {"accepted": scalar(False), "shrink": scalar(0.0), "coefficients": np.zeros(2 * lbfgs.PAIRS + 1)}
+
+
+def fresh_block(items: int) -> Record:
+    """All scores 0."""
+    return {**{name: np.zeros(items) for name in BLOCK}, "memory": np.zeros((2 * lbfgs.PAIRS, items))}
+
+
+def moved_block(block: Record, control: Control, units: Array) -> Record:
+    """The block at its next point: a new step from the accepted one, or a shorter step from the same base.
+
+    `units` are the offsets of queries into the block: the scores of each are centred.
+    """
+    if bool(control["accepted"]):
+        base, gradient = block["score"], block["gradient"]
+        score = lbfgs.moved(base, block["memory"], gradient, block["inverse"], control["coefficients"], FARTHEST)
+    else:
+        base, gradient = block["base"], block["base_gradient"]
+        score = base + control["shrink"] * (block["score"] - base)
+    kernels.centre(score, units)
+    return {**block, "base": base, "base_gradient": gradient, "score": score}
+
+
+def evaluated_block(
+    block: Record, strength: float, objective: float, gradient: Array, curvature: Array | None
+) -> tuple[Record, Record]:
+    """The block with what the passes found at its point, and its share of the sums; virtual games are added here."""
+    score, gradient, inverse = block["score"], gradient.copy(), block["inverse"]
+    objective = objective + kernels.virtual_games(score, strength, gradient)
+    if curvature is not None:
+        curvature = curvature.copy()
+        kernels.virtual_information(score, strength, curvature)
+        # an item that only won ends where its wins pull as hard as lambda, and there they also curve about as much
+        inverse = 1.0 / np.maximum(curvature, 0.5 * strength)
+    memory = lbfgs.remembered(block["memory"], block["base"], score, block["base_gradient"], gradient)
+    sums = {
+        "objective": np.asarray(objective),
+        "products": lbfgs.inner_products(memory, gradient, inverse),
+        "squares": np.asarray(lbfgs.dot(gradient, gradient)),
+    }
+    return {**block, "gradient": gradient, "inverse": inverse, "memory": memory}, sums
+
+
+# Steps over whole queries. -------------------------------------------------------------------------------------------
+
+
+def advance_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
+    """Move, then evaluate."""
+    return evaluate_units(shard, moved_block(_block(shard, local), theta, shard["unit.nodes"]), theta, key)
+
+
+def evaluate_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
+    """Evaluate where the block is."""
+    found = evaluate(shard, local["score"], theta.get("quality"), curvature=bool(theta["refresh"]))
+    strength = float(theta["strength"])
+    block, sums = evaluated_block(local, strength, found.objective, found.gradient, found.curvature)
+    return block, {**sums, **found.annotators}
+
+
+def move_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
+    """Move, then look at the annotators' quality alone."""
+    block = moved_block(_block(shard, local), theta, shard["unit.nodes"])
+    return block, judge_units(shard, block, theta, key)[1]
+
+
+def judge_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
+    """Look at the annotators' quality where the block is."""
+    return None, evaluate_quality(shard, local["score"], theta["quality"])
+
+
+def _block(shard: Record, local: Record) -> Record:
+    return local if "score" in local else fresh_block(int(shard["unit.nodes"][-1]))
+
+
+# Steps over the parts of split queries: their block is in theta. ---------------------------------------------------
+
+
+def evaluate_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
+    """What a part adds to the objective and to the derivatives of its query."""
+    here = split_slice(shard, theta["split.offsets"])
+    refresh = bool(theta["refresh"])
+    found = evaluate(shard, theta["split.score"][here], theta.get("quality"), curvature=refresh)
+    sums: Record = {"objective": np.asarray(found.objective), "gradient": np.zeros(len(theta["split.score"]))}
+    sums["gradient"][here] = found.gradient
+    if found.curvature is not None:
+        sums["curvature"] = np.zeros(len(theta["split.score"]))
+        sums["curvature"][here] = found.curvature
+    return None, {**sums, **found.annotators}
+
+
+def judge_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
+    """What a part says about the annotators' quality."""
+    here = split_slice(shard, theta["split.offsets"])
+    return None, evaluate_quality(shard, theta["split.score"][here], theta["quality"])
+
+
+# Between rounds. -----------------------------------------------------------------------------------------------------
+
+
+def first_evaluation(run: Run, theta: Record, strength: float) -> Record:
+    """Theta at scores of 0, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1."""
+    items = int(theta["split.offsets"][-1])
+    block = {f"split.{name}": array for name, array in fresh_block(items).items()}
+    theta = {**theta, **block, "pairs": scalar(0), "steps": scalar(0), "strength": scalar(strength)}
+    return evaluation(run, theta, BACK)
+
+
+def evaluation(run: Run, theta: Record, control: Control | None) -> Record:
+    """A round that evaluates where the blocks are, after moving them where a control is given."""
+    if control is not None:
+        theta = _split_moved(theta, control)
+    refresh = scalar(_is_power_of_four(int(theta["steps"])))
+    shown = {name: theta[name] for name in ("strength", "quality") if name in theta} | {"refresh": refresh}
+    units = run(evaluate_units, shown) if control is None else run(advance_units, shown | control)
+    parts = run(evaluate_parts, shown | _split_shown(theta), on=PARTS)
+    theta, sums = _split_evaluated(theta, parts)
+    for name in ("objective", "products", "squares"):
+        theta[name] = sums[name] + units[name] if units else sums[name]
+    if "quality" in theta:
+        theta |= annotator_sums(units, parts, len(theta["quality"]))
+    return theta
+
+
+def judgement(run: Run, theta: Record, control: Control | None) -> Record:
+    """A round that looks at the annotators' quality alone, after moving the blocks where a control is given."""
+    if control is not None:
+        theta = _split_moved(theta, control)
+    shown = {"quality": theta["quality"]}
+    units = run(judge_units, shown) if control is None else run(move_units, shown | control)
+    parts = run(judge_parts, shown | _split_shown(theta), on=PARTS)
+    return {**theta, **annotator_sums(units, parts, len(theta["quality"]))}
+
+
+def ascend(run: Run, theta: Record, profile: Profile | None = None) -> Record:
+    """One iteration: a step of L-BFGS that climbs, or none where no step does.
+
+    `profile` moves the blocks and fits what else there is to fit at the new point, before it is evaluated.
+    """
+    coefficients, slope = lbfgs.direction(theta["products"], int(theta["pairs"]))
+    before = float(theta["objective"])
+    control = {"accepted": scalar(True), "coefficients": coefficients, "shrink": scalar(1.0)}
+    theta = {**theta, "pairs": scalar(min(int(theta["pairs"]) + 1, lbfgs.PAIRS)), "steps": theta["steps"] + 1}
+    start = theta
+    for shrink in SHRINK:
+        promised = slope  # how much a short step would rise, to first order
+        if profile is None:
+            theta = evaluation(run, theta, control)
+        else:
+            theta = evaluation(run, profile(run, {**theta, **_quality_of(start)}, control, promised), None)
+        if _climbs(theta, before, promised):
+            return {**theta, "objective": np.maximum(theta["objective"], before)}
+        slope *= shrink
+        control = {**control, "accepted": scalar(False), "shrink": scalar(shrink)}
+    theta = evaluation(run, {**theta, **_quality_of(start)}, BACK)
+    return {**theta, "pairs": scalar(0)}
+
+
+def decrement(theta: Record) -> float:
+    """How far the objective is below its maximum over the scores, as L-BFGS knows it: half of g . H g."""
+    return 0.5 * lbfgs.direction(theta["products"], int(theta["pairs"]))[1]
+
+
+def annotator_sums(units: Record, parts: Record, count: int) -> Record:
+    """Derivatives in the quality of every annotator, from both sets of shards."""
+    sums: Record = {}
+    for name in ("first", "second"):
+        sums[name] = dense(units, f"annotator/{name}", count) + dense(parts, f"annotator/{name}", count)
+    return sums
+
+
+def _climbs(theta: Record, before: float, promised: float) -> bool:
+    """Whether a step rose enough; where the rise drowns in rounding, whether it flattened the slope."""
+    risen = float(theta["objective"]) - before
+    if risen >= SUFFICIENT * promised:
+        return True
+    after = float(theta["products"][lbfgs.PAIRS - 1, lbfgs.PAIRS])  # the step . the new gradient
+    return risen >= -RESOLUTION * abs(before) and abs(after) <= 0.9 * promised <= 10.0 * RESOLUTION * abs(before)
+
+
+def _quality_of(theta: Record) -> Record:
+    return {name: theta[name] for name in ("quality", "first", "second") if name in theta}
+
+
+def _is_power_of_four(steps: int) -> bool:
+    """When to measure the curvature again: at steps 0, 1, 4, 16, ..."""
+    return steps == 0 or (steps & (steps - 1) == 0 and steps.bit_length() % 2 == 1)
+
+
+def _split_shown(theta: Record) -> Record:
+    return {name: theta[name] for name in ("split.offsets", "split.score")}
+
+
+def _split_moved(theta: Record, control: Control) -> Record:
+    block = moved_block({name: theta[f"split.{name}"] for name in BLOCK}, control, theta["split.offsets"])
+    return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}
+
+
+def _split_evaluated(theta: Record, parts: Record) -> tuple[Record, Record]:
+    """Theta with what the parts found, and the sums of the split queries' block."""
+    block = {name: theta[f"split.{name}"] for name in BLOCK}
+    nothing = np.zeros(len(block["score"]))
+    objective, gradient = float(parts.get("objective", np.asarray(0.0))), parts.get("gradient", nothing)
+    block, sums = evaluated_block(block, float(theta["strength"]), objective, gradient, parts.get("curvature"))
+    return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}, sums

@@ -1,0 +1,327 @@
+"""One run, from input to published folder.
+
+    read -> validate -> encode -> shard -> fit -> finalize -> publish
+
+`fit_judgments` is the part that every front door shares; `aggregate` is the whole of it with a store around.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from distrank.contract import PARTS, UNITS, Info, Model
+from distrank.engine.base import Engine, FileSource, Placement, Report
+from distrank.errors import UsageError
+from distrank.fit import CheckpointStore, Fit, fit
+from distrank.identity import arithmetic_versions, code_digest, machine, short_hash, versions
+from distrank.models import make_model
+from distrank.records import Record
+from distrank.settings import parse_settings, setting, settings_dict
+from distrank.store.checkpoints import CheckpointFolder
+from distrank.store.files import write_json
+from distrank.store.publish import OutputFolder, PublishedRun
+from distrank.tables.export import write_csv
+from distrank.tables.gold import Gold, read_gold
+from distrank.tables.judgments import Judgments
+from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, write_table
+from distrank.tables.read import read_judgments
+from distrank.tables.shards import Sharded, build_shards
+from distrank.tables.sources import source_name
+
+RUN_SCHEMA = 1
+MAX_REJECTED = 0.05
+CHECKPOINT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """Settings of every method that act before the model sees the data."""
+
+    duplicates: Literal["keep", "drop"] = setting(
+        "keep", "exact duplicates of a row: keep them or drop them", choices=("keep", "drop")
+    )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for."""
+
+    source: str
+    out: Path
+    method: str = "crowd-bt"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    columns: Mapping[str, str] = field(default_factory=dict)
+    gold: str | None = None
+    max_rejected: float = MAX_REJECTED
+    resume: bool = False
+    csv: bool = False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    checkpoint_iterations: int = 0
+
+
+@dataclass(frozen=True)
+class Published:
+    """A run that lies in its folder; `reused` if the same request had been published before."""
+
+    run: PublishedRun
+    facts: dict[str, Any]
+    reused: bool = False
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.facts["convergence"]["converged"])
+
+
+class Stages:
+    """Seconds per stage, and a line of progress when one begins and ends."""
+
+    def __init__(self, report: Report) -> None:
+        self.report, self.seconds = report, dict[str, float]()
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.report({"stage": name, "state": "begin"})
+        clock = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - clock
+        self.report({"stage": name, "state": "end", "seconds": self.seconds[name]})
+
+
+def aggregate(request: Request, engine: Engine, report: Report) -> Published:
+    """Run a method on judgments and publish the result; the same request again publishes nothing new."""
+    started = datetime.now(UTC)
+    output = OutputFolder(request.out)
+    model, input_settings = split_settings(request.method, request.settings)
+    stages = Stages(report)
+    with stages("read"):
+        judgments = read_judgments(
+            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=report
+        )
+        gold = read_gold(request.gold) if request.gold is not None else None
+        judgments.check_limit(request.max_rejected)
+    identity = identity_of(judgments, gold, model, input_settings, request.seed)
+    run_id = f"{model.name}-{short_hash(identity)}"
+    known = output.find(run_id)
+    if known is not None:
+        output.point_to(known)
+        return Published(known, known.facts(), reused=True)
+    interval = request.checkpoint_seconds, request.checkpoint_iterations
+    checkpoints = CheckpointFolder(output.root / "checkpoints", run_id, identity, *interval)
+    if request.resume:
+        checkpoints.refuse_stale()
+    with output.staging(run_id) as folder:
+        sharded, result = fit_judgments(
+            judgments,
+            gold,
+            model,
+            engine,
+            stages,
+            seed=request.seed,
+            work=folder / "work",
+            parts=folder / "parts",
+            checkpoints=checkpoints,
+            resume=request.resume,
+        )
+        with stages("publish"):
+            rows = write_outputs(folder, judgments, sharded, model, result, csv=request.csv)
+            facts = run_facts(run_id, identity, judgments, sharded, model, result)
+            facts["execution"] = {
+                "engine": engine.name,
+                "shards": sharded.info.shards,
+                **{name: value for name, value in result.facts.items() if name != "seconds"},
+                "started": started.isoformat(timespec="seconds"),
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": {**stages.seconds, **result.facts["seconds"]},
+                "source": source_name(request.source),
+                "files": list(judgments.files),
+            }
+            write_json(folder / "run.json", facts)
+            run = output.publish(folder, run_id, {**rows, "run.json": 0})
+            checkpoints.remove()
+    return Published(run, facts)
+
+
+def fit_judgments(
+    judgments: Judgments,
+    gold: Gold | None,
+    model: Model,
+    engine: Engine,
+    stages: Stages,
+    *,
+    seed: int,
+    work: Path | None = None,
+    parts: Path | None = None,
+    checkpoints: CheckpointStore | None = None,
+    resume: bool = False,
+) -> tuple[Sharded, Fit]:
+    """Shard, place and fit. `work` is where shards go if the engine cannot see this process's memory; `parts` where
+    result tables go, or None to have them returned."""
+    with stages("shard"):
+        sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=gold)
+        source: Any = sharded.source
+        if not engine.shares_memory:
+            if work is None:
+                raise UsageError(f"the {engine.name} engine needs a folder for its shards")
+            source = FileSource.write(work, source)
+    if parts is not None:
+        parts.mkdir()
+    types = IdTypes(sharded.query_type, sharded.item_type)
+    main: Callable[[Placement, Report], Fit] = partial(
+        fit,
+        model=model,
+        info=sharded.info,
+        seed=seed,
+        checkpoints=checkpoints,
+        resume=resume,
+        finish=partial(finish_tables, model, types, parts),
+    )
+    with stages("engine"):
+        result = engine.execute(main, source, model, stages.report)
+    if work is not None:
+        shutil.rmtree(work, ignore_errors=True)
+    return sharded, result
+
+
+def split_settings(method: str, values: Mapping[str, Any]) -> tuple[Model, InputSettings]:
+    """The model with its settings, and the settings that act on its input."""
+    names = [entry.name for entry in fields(InputSettings)]
+    own = {name: value for name, value in values.items() if name in names}
+    model = make_model(method, {name: value for name, value in values.items() if name not in own}, names)
+    return model, parse_settings(InputSettings, own)
+
+
+def identity_of(
+    judgments: Judgments, gold: Gold | None, model: Model, input_settings: InputSettings, seed: int
+) -> dict[str, Any]:
+    """Everything that a result depends on: its hash is the run id, and checkpoints are bound to it."""
+    return {
+        "schema": RUN_SCHEMA,
+        "content": judgments.content,
+        "gold": gold.content if gold is not None else None,
+        "method": model.name,
+        "settings": {**settings_dict(input_settings), **settings_dict(model.settings)},
+        "seed": seed,
+        "code": code_digest(),
+        "versions": arithmetic_versions(),
+    }
+
+
+def all_warnings(judgments: Judgments, sharded: Sharded, model: Model, result: Fit) -> list[str]:
+    """What a user should know before trusting the result: part of it, not lost in a log."""
+    info = sharded.info
+    warnings = [*judgments.warnings, *sharded.warnings, *model.warnings(result.theta, info)]
+    if not result.converged:
+        warnings.append(
+            f"{model.name} stopped at the limit of {model.max_iterations} iterations without converging; "
+            "raise max_iterations or look at the trace in run.json"
+        )
+    if info.annotators == 1:
+        warnings.append("there is one annotator only: its quality cannot be told from the scores")
+    return warnings
+
+
+def run_facts(
+    run_id: str, identity: Mapping[str, Any], judgments: Judgments, sharded: Sharded, model: Model, result: Fit
+) -> dict[str, Any]:
+    """run.json without its `execution` block: the same bytes wherever the run ran."""
+    counts, info = judgments.counts, sharded.info
+    return {
+        "run": run_id,
+        "schema": RUN_SCHEMA,
+        "method": model.name,
+        "settings": identity["settings"],
+        "seed": identity["seed"],
+        "input": {
+            "form": judgments.form,
+            "content": judgments.content,
+            "gold": identity["gold"],
+            "read": counts.read,
+            "accepted": counts.accepted,
+            "rejected": counts.rejected,
+            "duplicates": counts.duplicates,
+            "rejected_by_reason": dict(sorted(counts.by_reason.items())),
+            "queries": info.queries,
+            "items": info.items,
+            "annotators": info.annotators,
+            "judgments": info.judgments,
+        },
+        "code": code_digest(),
+        "versions": versions(),
+        "machine": machine(),
+        "convergence": {
+            "converged": result.converged,
+            "iterations": result.iterations,
+            **model.diagnosis(result.theta),
+            "trace": result.trace,
+        },
+        "warnings": all_warnings(judgments, sharded, model, result),
+    }
+
+
+def write_outputs(
+    folder: Path, judgments: Judgments, sharded: Sharded, model: Model, result: Fit, *, csv: bool
+) -> dict[str, int]:
+    """The run's tables from the parts that the workers wrote; rows by file name."""
+    rows: dict[str, int] = {}
+    for table in ("rankings", "queries"):
+        name = f"{table}.parquet"
+        files = [folder / "parts" / part[table] for part in result.results]
+        rows[name] = write_table(folder / name, (pq.read_table(file) for file in files))
+    rows["annotators.parquet"] = write_table(folder / "annotators.parquet", [annotators_of(sharded, model, result)])
+    rows["rejected.parquet"] = write_table(folder / "rejected.parquet", [judgments.rejected])
+    if csv:
+        for name in list(rows):
+            target = name.replace(".parquet", ".csv")
+            write_csv(folder / target, folder / name)
+            rows[target] = rows[name]
+    return rows
+
+
+def annotators_of(sharded: Sharded, model: Model, result: Fit) -> pa.Table:
+    """annotators.parquet as a table."""
+    info: Info = sharded.info
+    return annotators_table(sharded.annotators, model.annotators(result.theta, info), info)
+
+
+def finish_tables(model: Model, types: IdTypes, folder: Path | None, placement: Placement, theta: Record) -> list[Any]:
+    """Tables (or the names of the files they were written to) in shard order; a split unit comes once."""
+    results = [
+        result
+        for name in (UNITS, PARTS)
+        if placement.shard_counts.get(name)
+        for result in placement.map(partial(_finish_shard, model, types, folder, name), theta, on=name)
+    ]
+    return [result for result in results if result is not None]
+
+
+def _finish_shard(
+    model: Model,
+    types: IdTypes,
+    folder: Path | None,
+    name: str,
+    number: int,
+    shard: Record,
+    local: Record,
+    theta: Record,
+) -> dict[str, Any] | None:
+    if name == PARTS and not bool(shard["part.first"]):
+        return None
+    tables = shard_tables(shard, model.finalize(shard, local, theta), types)
+    if folder is None:
+        return tables
+    names = {table: f"{table}-{name}-{number:05d}.parquet" for table in tables}
+    for table, content in tables.items():
+        pq.write_table(content, folder / names[table], compression="zstd")
+    return names

@@ -1,0 +1,34 @@
+"""Simulated crowds with a known truth. One registry: a simulator is one file here and one line below."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from distrank.errors import UsageError
+from distrank.settings import parse_settings
+from distrank.simulate import crowd_bt
+from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
+from distrank.simulate.output import Simulated, Simulator
+
+SIMULATIONS: dict[str, Simulator] = {
+    "crowd-bt": crowd_bt.SIMULATOR,
+}
+
+
+def simulate(name: str, settings: Mapping[str, Any]) -> Simulated:
+    """Run the simulator of this name; values may be text, as on a command line."""
+    if name not in SIMULATIONS:
+        raise UsageError(f"unknown simulation {name!r}; known: {', '.join(SIMULATIONS)}")
+    simulator = SIMULATIONS[name]
+    return simulator.run(parse_settings(simulator.Settings, settings))
+
+
+__all__ = [
+    "SIMULATIONS",
+    "CrowdBTCodes",
+    "CrowdBTSimulation",
+    "Simulated",
+    "Simulator",
+    "crowd_bt_codes",
+    "simulate",
+    "simulate_crowd_bt",
+]

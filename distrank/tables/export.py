@@ -1,0 +1,41 @@
+"""CSV beside Parquet, for people and spreadsheets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from distrank.text import FORMULA
+
+_HOSTILE = "^[" + re.escape("".join(FORMULA)) + "]"
+
+
+def write_csv(target: Path, source: Path) -> None:
+    """A Parquet file as CSV, row group by row group; text that a spreadsheet would run gets a leading apostrophe."""
+    file = pq.ParquetFile(source)
+    with pa_csv.CSVWriter(target, _plain(file.schema_arrow)) as writer:
+        for batch in file.iter_batches():
+            writer.write_table(neutralised(pa.Table.from_batches([batch])))
+
+
+def neutralised(table: pa.Table) -> pa.Table:
+    """The table with hostile text cells defused; numbers stay as they are."""
+    columns = [_defused(column) for column in table.columns]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def _defused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    hostile = pc.fill_null(pc.match_substring_regex(column, _HOSTILE), False)
+    quote, nothing = pa.scalar("'", column.type), pa.scalar("", column.type)
+    return pc.if_else(hostile, pc.binary_join_element_wise(quote, column, nothing), column)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(field.name, field.type) for field in schema])

@@ -1,0 +1,189 @@
+"""From judgments to shards: units laid out by the hash of their id, rows in one canonical order.
+
+The layout of a shard is in `contract`. Nothing here depends on the number of workers, the order of the rows, or the
+files they came from.
+"""
+
+from __future__ import annotations
+
+import queue
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from distrank.contract import PARTS, UNITS, Form, Info
+from distrank.engine.base import MemorySource
+from distrank.errors import InputError, UsageError
+from distrank.kernels.grouping import scatter, scatter_positions, tally
+from distrank.records import Array, Record, frozen
+from distrank.tables.gold import Gold, GoldLookup
+from distrank.tables.judgments import Judgments
+from distrank.tables.pieces import Context, Members, Rows, part_records, shard_record
+from distrank.tables.threads import each, workers
+from distrank.tables.units import Layout, Unit, Units, find_units, lay_out, pairs_by_unit, rows_by_unit
+
+ROWS_PER_SHARD = 250_000
+MOST_DERIVED = 2_000_000_000  # preferences that ratings or rankings may be turned into
+
+Split = Literal["rows", "annotator", "never"]
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """Judgments where a fit can take them."""
+
+    source: MemorySource
+    info: Info
+    query_type: pa.DataType
+    item_type: pa.DataType
+    annotators: pa.Array
+    warnings: tuple[str, ...] = ()
+
+
+def build_shards(
+    judgments: Judgments,
+    *,
+    form: Form,
+    unit: Unit = "query",
+    split: Split = "rows",
+    gold: Gold | None = None,
+    rows_per_shard: int = ROWS_PER_SHARD,
+) -> Sharded:
+    """Lay the judgments out in the given form. Ratings and rankings become preferences where those are asked for.
+
+    `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
+    """
+    _check_form(judgments.form, form, unit)
+    derives = judgments.form != form
+    units = find_units(judgments, unit)
+    sizes = pairs_by_unit(units, judgments) if derives else rows_by_unit(units)
+    if derives and sizes.sum() > MOST_DERIVED:
+        raise InputError(
+            f"the {judgments.form} would give up to {int(sizes.sum()):,} preferences, more than {MOST_DERIVED:,}: "
+            "some annotators judged very many items of one query. Use a method that takes the form as it is"
+        )
+    layout = lay_out(units, sizes, rows_per_shard, split=split != "never")
+    lookup = None if gold is None else GoldLookup(gold, judgments)
+    context = Context(
+        form=judgments.form,
+        goal=form,
+        queries=judgments.queries,
+        items=judgments.items,
+        annotators=len(judgments.annotators),
+        gold=lookup,
+        rows_per_shard=rows_per_shard,
+        whole_annotators=derives or split == "annotator",
+    )
+    pieces = _build(context, judgments, units, layout)
+    shards = [piece[0] for piece in pieces[: layout.shards]]
+    split_units = pieces[layout.shards :]
+    parts = [part for piece in split_units for part in piece]
+    info = Info(
+        judgments=len(judgments),
+        queries=len(units) if unit == "query" else len(np.unique(units.query)),
+        items=sum(int(piece[0]["unit.nodes"][-1]) for piece in pieces),
+        annotators=len(judgments.annotators),
+        annotator_judgments=tally(judgments.annotator, len(judgments.annotators)),
+        shards={UNITS: len(shards), PARTS: len(parts)},
+        split_items=tuple(int(piece[0]["unit.nodes"][-1]) for piece in split_units),
+        gold=gold is not None,
+        disconnected=sum(int((piece[0]["unit.components"] > 1).sum()) for piece in pieces),
+    )
+    return Sharded(
+        source=MemorySource({UNITS: shards, PARTS: parts}),
+        info=info,
+        query_type=judgments.queries.type,
+        item_type=judgments.items.type,
+        annotators=judgments.annotators,
+        warnings=(*([] if lookup is None else lookup.warnings()), *(_never_compared(pieces) if derives else [])),
+    )
+
+
+def _check_form(have: Form, want: Form, unit: Unit) -> None:
+    if want not in (have, "preferences"):
+        raise UsageError(f"this method needs {want}, and {have} cannot be turned into them")
+    if unit == "item" and want == "preferences":
+        raise UsageError("a method that works item by item takes ratings or rankings, not preferences")
+
+
+def _never_compared(pieces: list[list[Record]]) -> list[str]:
+    """What to say about items that no derived preference names."""
+    count = 0
+    for records in pieces:
+        nodes = int(records[0]["unit.nodes"][-1])
+        named = np.zeros(nodes, np.int64)
+        for record in records:
+            named += tally(record["row.winner"], nodes) + tally(record["row.loser"], nodes)
+        count += int((named == 0).sum())
+    if count == 0:
+        return []
+    return [f"{count:,} items are compared with no other: nobody judged them with another item of another value"]
+
+
+def _build(context: Context, judgments: Judgments, units: Units, layout: Layout) -> list[list[Record]]:
+    """The records of every destination: one shard, or the parts of a split unit."""
+    table, starts = _by_destination(judgments, units, layout)
+    scratches: queue.SimpleQueue[Array] = queue.SimpleQueue()
+    for _ in range(workers()):
+        scratches.put(np.full(len(judgments.items), -1, np.int32))
+
+    def build(destination: int) -> list[Record]:
+        units_here = layout.members[destination]
+        members = Members(units.hash[units_here], units.query[units_here])
+        rows = _rows_of(table, layout, slice(int(starts[destination]), int(starts[destination + 1])))
+        scratch = scratches.get()
+        try:
+            if destination < layout.shards:
+                records = [shard_record(context, members, rows, scratch)]
+            else:
+                records = part_records(context, members, rows, scratch, destination - layout.shards)
+        finally:
+            scratches.put(scratch)
+        return [frozen(record) for record in records]
+
+    return each(build, range(len(layout.members)))
+
+
+def _columns(judgments: Judgments, units: Units) -> dict[str, Array]:
+    """The columns that matter for shards: no ties where none is, no weights where all are 1."""
+    columns = {"unit": units.row, "annotator": judgments.annotator}
+    for place, column in enumerate(judgments.item_columns):
+        columns[f"item{place}"] = column
+    if judgments.tie is not None and judgments.tie.any():
+        columns["tie"] = judgments.tie
+    if judgments.value is not None:
+        columns["value"] = judgments.value
+    if judgments.weight is not None and (judgments.weight != 1.0).any():
+        columns["weight"] = judgments.weight
+    return columns
+
+
+def _by_destination(judgments: Judgments, units: Units, layout: Layout) -> tuple[dict[str, Array], Array]:
+    """The columns laid out by destination, and where each destination begins."""
+    columns = _columns(judgments, units)
+    counts = np.bincount(layout.destination, rows_by_unit(units), minlength=len(layout.members)).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    if (counts > 0).sum() <= 1:
+        return columns, starts
+    positions = np.empty(len(units.row), np.uint32 if len(units.row) < 2**32 else np.int64)
+    scatter_positions(units.row, layout.destination, starts, positions)
+
+    def moved(column: Array) -> Array:
+        result = np.empty_like(column)
+        scatter(column, positions, result)
+        return result
+
+    return dict(zip(columns, each(moved, columns.values()), strict=True)), starts
+
+
+def _rows_of(table: dict[str, Array], layout: Layout, span: slice) -> Rows:
+    return Rows(
+        unit=layout.number[table["unit"][span]].astype(np.uint32),
+        annotator=table["annotator"][span],
+        items=tuple(table[name][span] for name in ("item0", "item1") if name in table),
+        tie=table["tie"][span] if "tie" in table else None,
+        value=table["value"][span] if "value" in table else None,
+        weight=table["weight"][span] if "weight" in table else None,
+    )

@@ -1,0 +1,310 @@
+"""Speed beside peers and known limits, as ratios within one run.
+
+    pip install '.[bench]'
+    python scripts/bench.py                    everything, 1e6 and 1e7 preferences (several minutes)
+    python scripts/bench.py fit --rows 1e6     one part: fit, kernel, queries, read, ray
+    python scripts/bench.py --json result.json
+
+Machines are noisy: everything is repeated, medians are reported, peers run in the same process minutes apart at most.
+Each part runs in a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PARTS = ("kernel", "fit", "queries", "read", "ray")
+REPEATS = 5
+
+
+def median_seconds(function: Callable[[], Any], repeats: int = REPEATS, warm: bool = True) -> tuple[float, float, Any]:
+    """Median wall and CPU seconds of a call, and its last result."""
+    result = function() if warm else None
+    walls, cpus = [], []
+    for _ in range(repeats):
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = function()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return statistics.median(walls), statistics.median(cpus), result
+
+
+def crowd(rows: int, **changes: Any) -> Any:
+    """One query, 1,000 items, 1,000 annotators of quality Beta(5, 1), equation 5: integer columns in memory."""
+    from distrank.simulate import CrowdBTSimulation, crowd_bt_codes
+
+    settings = {"items": 1000, "annotators": 1000, "quality": "beta:5,1", "law": "model", "seed": 1, **changes}
+    return crowd_bt_codes(CrowdBTSimulation(judgments=rows, **settings))
+
+
+def sharded_of(codes: Any) -> Any:
+    """Integer columns as shards: dictionary, canonical order, layout."""
+    import pyarrow as pa
+
+    from distrank.tables.read import judgments_from_frame
+    from distrank.tables.shards import build_shards
+
+    columns = {name: pa.array(getattr(codes, name)) for name in ("query", "annotator", "winner", "loser")}
+    return build_shards(judgments_from_frame(pa.table(columns)), form="preferences")
+
+
+def fit_once(engine: Any, name: str, sharded: Any, source: Any = None, **settings: Any) -> Any:
+    from distrank.fit import fit
+    from distrank.models import make_model
+
+    model = make_model(name, settings)
+    main = partial(fit, model=model, info=sharded.info)
+    return engine.execute(main, source or sharded.source, model, lambda _: None)
+
+
+def bench_fit(rows: int) -> dict[str, Any]:
+    """crowd-bt and bradley-terry beside evalica's bradley_terry and crowd-kit's NoisyBradleyTerry."""
+    from distrank.engine.local import LocalEngine
+
+    codes = crowd(rows)
+    found: dict[str, Any] = {"rows": rows}
+    found["columns to shards, s"], _, sharded = median_seconds(lambda: sharded_of(codes), 3)
+    with LocalEngine() as engine:
+        for name in ("crowd-bt", "bradley-terry"):
+            wall, cpu, result = median_seconds(partial(fit_once, engine, name, sharded))
+            best = fit_once(engine, name, sharded, tolerance=1e-15, max_iterations=400)
+            reached, optimum = float(result.theta["objective"]), float(best.theta["objective"])
+            found[f"{name}, fit on shards, s"] = wall
+            found[f"{name}, fit on shards, CPU s"] = cpu
+            found[f"{name}, rounds"] = result.facts["rounds"]
+            found[f"{name}, iterations"] = result.iterations
+            found[f"{name}, relative gap to the optimum"] = max(optimum - reached, 0.0) / abs(optimum)
+    found |= _evalica(codes)
+    for name in ("crowd-bt", "bradley-terry"):
+        whole = found["columns to shards, s"] + found[f"{name}, fit on shards, s"]
+        found[f"{name} from columns / evalica"] = whole / found["evalica, s"]
+        found[f"{name} fit / evalica"] = found[f"{name}, fit on shards, s"] / found["evalica, s"]
+        found[f"{name} fit / evalica's core"] = found[f"{name}, fit on shards, s"] / found["evalica's core, indexed, s"]
+    if rows <= 1_000_000:
+        found["crowd-kit NoisyBradleyTerry, 1 of 100 iterations, s"] = _crowd_kit(codes)
+        found["crowd-kit (1 iteration) / crowd-bt"] = (
+            found["crowd-kit NoisyBradleyTerry, 1 of 100 iterations, s"] / found["crowd-bt, fit on shards, s"]
+        )
+    return found
+
+
+def _evalica(codes: Any) -> dict[str, float]:
+    """Its public function on the same rows, and its compiled core on rows that are indexed already."""
+    import evalica
+
+    xs, ys = codes.winner.tolist(), codes.loser.tolist()
+    winners = [evalica.Winner.X] * len(xs)
+    found: dict[str, float] = {}
+    found["evalica, s"], _, result = median_seconds(lambda: evalica.bradley_terry(xs, ys, winners), 3)
+    indexed = evalica.indexing(xs, ys)
+    xs_indexed, ys_indexed, weights = list(indexed[0]), list(indexed[1]), [1.0] * len(xs)
+    core = partial(
+        evalica._brzo.bradley_terry,
+        xs=xs_indexed,
+        ys=ys_indexed,
+        winners=winners,
+        weights=weights,
+        total=len(indexed[2]),
+        win_weight=1.0,
+        tie_weight=0.5,
+        tolerance=1e-6,
+        limit=100,
+    )
+    found["evalica's core, indexed, s"], _, _ = median_seconds(core, 3)
+    found["evalica, iterations"] = result.iterations
+    return found
+
+
+def _crowd_kit(codes: Any) -> float:
+    """A lower bound: one of its (by default up to 100) iterations, once; the default took more than ten minutes."""
+    import pandas as pd
+    from crowdkit.aggregation import NoisyBradleyTerry
+
+    frame = pd.DataFrame({"worker": codes.annotator, "left": codes.winner, "right": codes.loser, "label": codes.winner})
+    begin = time.perf_counter()
+    NoisyBradleyTerry(n_iter=1).fit(frame)
+    return time.perf_counter() - begin
+
+
+def bench_kernel(rows: int) -> dict[str, Any]:
+    """The pass over preferences, on one core, beside a loop that only reads and adds (the memory's limit)."""
+    import numba
+
+    from distrank.kernels import preferences as kernels
+
+    codes = crowd(rows)
+    order = np.argsort(codes.annotator, kind="stable")
+    winner, loser = codes.winner[order].astype(np.uint32), codes.loser[order].astype(np.uint32)
+    annotator = codes.annotator[order]
+    run = np.append(np.flatnonzero(np.r_[True, annotator[1:] != annotator[:-1]]), rows).astype(np.int64)
+    owner = annotator[run[:-1]].astype(np.uint32)
+    odds, quality = np.exp(codes.score), np.clip(codes.quality, 0.0, 1.0)
+    gradient, first, second = np.zeros(1000), np.zeros(1000), np.zeros(1000)
+
+    @numba.njit(nogil=True)
+    def floor(winner: Any, loser: Any, odds: Any, sums: Any) -> None:
+        for r in range(len(winner)):
+            i, j = winner[r], loser[r]
+            sums[i] += odds[j]
+            sums[j] -= odds[i]
+
+    rows_of = (run, owner, winner, loser, None, odds)
+    passes = {
+        "plain pass (likelihood, gradient)": lambda: kernels.log_likelihood(*rows_of, None, gradient, None, None),
+        "crowd pass (also quality)": lambda: kernels.log_likelihood(*rows_of, quality, gradient, first, second),
+        "quality pass": lambda: kernels.quality_derivatives(*rows_of, quality, first, second),
+        "floor: gather and scatter": lambda: floor(winner, loser, odds, gradient),
+    }
+    found: dict[str, Any] = {"rows": rows}
+    for name, function in passes.items():
+        found[f"{name}, million preferences/s/core"] = rows / median_seconds(function, 9)[1] / 1e6
+    return found
+
+
+def bench_queries(rows: int) -> dict[str, Any]:
+    """Many queries: 10,000 of 100 items each, 10,000 annotators."""
+    from distrank.engine.local import LocalEngine
+
+    codes = crowd(rows, queries=10_000, items=100, annotators=10_000)
+    begin = time.perf_counter()
+    sharded = sharded_of(codes)
+    found: dict[str, Any] = {"rows": rows, "columns to shards, s": time.perf_counter() - begin}
+    with LocalEngine() as engine:
+        wall, cpu, result = median_seconds(partial(fit_once, engine, "crowd-bt", sharded), 3)
+    found |= {"crowd-bt, s": wall, "crowd-bt, CPU s": cpu, "rounds": result.facts["rounds"]}
+    found |= {"iterations": result.iterations, "items": sharded.info.items}
+    return found
+
+
+def bench_read(rows: int) -> dict[str, Any]:
+    """From a Parquet file with text ids to a published run, and reading beside pyarrow's own dictionary encoding."""
+    import pyarrow.parquet as pq
+
+    from distrank.engine.local import LocalEngine
+    from distrank.runs import Request, aggregate
+    from distrank.simulate import simulate_crowd_bt
+    from distrank.tables.read import read_judgments
+
+    found: dict[str, Any] = {"rows": rows}
+    cases = {
+        "1,000 item ids": {"items": 1000, "annotators": 1000},
+        "1,000,000 item ids": {"queries": 10_000, "annotators": 10_000},
+    }
+    for case, sizes in cases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            simulated = simulate_crowd_bt(judgments=rows, quality="beta:5,1", law="model", seed=1, **sizes)
+            path = simulated.write(folder)["preferences"]
+            del simulated
+            columns = ["query", "annotator", "winner", "loser"]
+
+            def encode(path: Path = path, columns: list[str] = columns) -> None:
+                table = pq.read_table(path, columns=columns)
+                for name in columns:
+                    table[name].combine_chunks().dictionary_encode()
+
+            peer, _, _ = median_seconds(encode, 3)
+            ours, _, _ = median_seconds(partial(read_judgments, path), 3)
+            found[f"{case}: read and encode, s"] = ours
+            found[f"{case}: pyarrow reads and encodes, s"] = peer
+            found[f"{case}: ratio"] = ours / peer
+            request = Request(source=str(path), out=Path(folder) / "out")
+            begin = time.perf_counter()
+            with LocalEngine() as engine:
+                published = aggregate(request, engine, lambda _: None)
+            found[f"{case}: to a published run, s"] = time.perf_counter() - begin
+            stages = published.facts["execution"]["seconds"]
+            found |= {f"{case}: stage {name}, s": seconds for name, seconds in stages.items()}
+    return found
+
+
+def bench_ray(rows: int) -> dict[str, Any]:
+    """The same fit on Ray and local: seconds per round, and whether the bytes are the same."""
+    from distrank.engine.base import FileSource
+    from distrank.engine.local import LocalEngine
+    from distrank.engine.ray.engine import RayEngine
+    from distrank.records import digest
+
+    found: dict[str, Any] = {"rows": rows}
+    for case, sizes in {
+        "one query": {},
+        "10,000 queries": {"queries": 10_000, "items": 100, "annotators": 10_000},
+    }.items():
+        sharded = sharded_of(crowd(rows, **sizes))
+        digests, times = set(), {}
+        with LocalEngine() as engine:
+            results = [fit_once(engine, "crowd-bt", sharded) for _ in range(4)]
+            digests |= {digest([result.theta]) for result in results}
+            times["local"] = statistics.median(result.facts["seconds"]["fit"] for result in results[1:])
+        with tempfile.TemporaryDirectory() as folder, RayEngine("local") as engine:
+            source = FileSource.write(Path(folder), sharded.source)
+            results = [fit_once(engine, "crowd-bt", sharded, source) for _ in range(4)]
+            digests |= {digest([result.theta]) for result in results}
+            times["ray"] = statistics.median(result.facts["seconds"]["fit"] for result in results[1:])
+            found[f"{case}: Ray's start-up, s"] = engine.startup_seconds
+        rounds = results[0].facts["rounds"]
+        found[f"{case}: rounds"] = rounds
+        for name, seconds in times.items():
+            found[f"{case}: {name}, s"] = seconds
+            found[f"{case}: {name}, ms per round"] = 1000.0 * seconds / rounds
+        found[f"{case}: Ray / local"] = times["ray"] / times["local"]
+        found[f"{case}: Ray more, ms per round"] = 1000.0 * (times["ray"] - times["local"]) / rounds
+        found[f"{case}: same bytes"] = len(digests) == 1
+    return found
+
+
+def in_a_process_of_its_own(part: str, rows: int) -> dict[str, Any]:
+    command = [sys.executable, __file__, part, "--rows", str(rows), "--worker"]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, check=True, text=True, env={**os.environ, "RAY_DEDUP_LOGS": "0"}
+    )
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("--rows", action="append", type=lambda text: int(float(text)), help="1e6 and 1e7 by default")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    functions = {
+        "kernel": bench_kernel,
+        "fit": bench_fit,
+        "queries": bench_queries,
+        "read": bench_read,
+        "ray": bench_ray,
+    }
+    if options.worker:
+        found = functions[options.parts[0]](options.rows[0])
+        found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps(found))
+        return
+    everything = []
+    for part in options.parts:
+        for rows in options.rows or ([1_000_000, 10_000_000] if part == "fit" else [10_000_000]):
+            found = {"part": part, **in_a_process_of_its_own(part, rows)}
+            everything.append(found)
+            print(f"\n{part}, {rows:,} preferences")
+            for name, value in found.items():
+                if name not in ("part", "rows"):
+                    print(f"  {name:<55} {value:,.4g}" if isinstance(value, int | float) else f"  {name:<55} {value}")
+    if options.json:
+        options.json.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Small crowds with known laws, and degenerate tables that a night can bring."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+
+def crowd(seed: int, *, queries: int = 6, items: int = 8, annotators: int = 12, rows: int = 600) -> pd.DataFrame:
+    """Preferences of annotators of mixed quality: most are good, a few guess, one lies."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(queries, items))
+    quality = np.clip(rng.beta(6, 2, annotators), 0.5, 0.97)
+    quality[0] = 0.1
+    query = rng.integers(queries, size=rows)
+    first = rng.integers(items, size=rows)
+    second = (first + rng.integers(1, items, size=rows)) % items
+    annotator = rng.integers(annotators, size=rows)
+    better = 1.0 / (1.0 + np.exp(scores[query, second] - scores[query, first]))
+    chance = quality[annotator] * better + (1.0 - quality[annotator]) * (1.0 - better)
+    wins = rng.random(rows) < chance
+    return pd.DataFrame(
+        {
+            "query": [f"q{q}" for q in query],
+            "annotator": [f"a{a:02d}" for a in annotator],
+            "winner": [f"i{i}" for i in np.where(wins, first, second)],
+            "loser": [f"i{i}" for i in np.where(wins, second, first)],
+        }
+    )
+
+
+def rows(*judgments: str) -> pd.DataFrame:
+    """`rows("q a x y", ...)`: in query q, annotator a prefers x to y."""
+    return pd.DataFrame([line.split() for line in judgments], columns=["query", "annotator", "winner", "loser"])
+
+
+def degenerate() -> dict[str, pd.DataFrame]:
+    """Data on which a careless model gives infinities, NaN or an endless loop."""
+    chain = [f"i{k:02d}" for k in range(12)]
+    return {
+        "one judgment": rows("q a x y"),
+        "one annotator": rows("q a x y", "q a y z", "q a x z"),
+        "separable": pd.concat([rows(*(f"q a{k} {x} {y}" for x, y in pairwise(chain))) for k in range(5)]),
+        "a cycle": rows("q a x y", "q a y z", "q a z x", "q b x y", "q b y z", "q b z x"),
+        "disconnected": rows("q a x y", "q b x y", "q a u v", "q b v u"),
+        "undefeated and winless": rows(
+            *(f"q a{k} top i{k}" for k in range(6)), *(f"q a{k} i{k} bottom" for k in range(6))
+        ),
+        "everyone contradicts": rows(*(f"q a{k} x y" for k in range(4)), *(f"q a{k} y x" for k in range(4))),
+        "all ties": rows("q a x y", "q b y z", "q c x z").assign(tie=True),
+        "no weight": rows("q a x y", "q b y z").assign(weight=0.0),
+        "huge weights": rows("q a x y", "q b y x", "q c x z").assign(weight=[1e12, 1.0, 1e6]),
+        "tiny weights": rows("q a x y", "q b y x", "q c x z").assign(weight=1e-12),
+        "a lonely query": pd.concat([crowd(1, rows=100), rows("lonely a00 x y")]),
+    }

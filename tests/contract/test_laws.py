@@ -1,0 +1,214 @@
+"""The laws that every model obeys, in every place. A new model inherits all of them by being registered.
+
+Traits decide which laws apply; a law that a model opts out of is listed, with the reason, by the last test.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from crowds import crowd, degenerate
+from harness import ALL, models_under, models_with, run_model
+
+from distrank.contract import Step
+from distrank.engine.base import Engine
+from distrank.engine.local import LocalEngine, LocalPlacement
+from distrank.models import get_model
+from distrank.records import Array, Record, digest
+from distrank.store.checkpoints import CheckpointFolder
+from distrank.tables.read import judgments_from_frame
+from distrank.tables.shards import build_shards
+
+DETERMINISTIC = models_with(sampled=False)
+UNORDERED = models_with(ordered=False)
+SETTINGS: dict[str, Any] = {}
+CLOSE = 1e-9
+# Cuts of the 600 rows: one shard; several shards; queries split into parts; both at once.
+CUTS = {"one shard": 250_000, "many shards": 150, "split queries": 40}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("name", ALL)
+def test_the_result_does_not_depend_on_the_number_of_workers(name: str, cut: int) -> None:
+    frame = crowd(1)
+    digests = set()
+    for workers in (1, 2, 4, 8):
+        with LocalEngine(workers) as engine:
+            digests.add(run_model(name, frame, engine=engine, rows_per_shard=cut).bytes())
+    assert len(digests) == 1
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("name", ALL)
+def test_ray_gives_the_bytes_of_the_local_engine(name: str, cut: int, ray_engine: Engine, tmp_path: Path) -> None:
+    frame = crowd(2)
+    local = run_model(name, frame, rows_per_shard=cut)
+    on_ray = run_model(name, frame, rows_per_shard=cut, engine=ray_engine, work=tmp_path / "work")
+    assert on_ray.bytes() == local.bytes()
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("name", UNORDERED)
+def test_the_order_of_the_rows_does_not_matter(name: str, cut: int) -> None:
+    frame = crowd(3)
+    shuffled = frame.sample(frac=1.0, random_state=4)
+    assert run_model(name, shuffled, rows_per_shard=cut).bytes() == run_model(name, frame, rows_per_shard=cut).bytes()
+
+
+@pytest.mark.parametrize("name", [name for name in models_under("relabelling") if name in DETERMINISTIC])
+def test_names_do_not_matter(name: str) -> None:
+    """Other ids in another order (and so other codes, shards and sums) give the same scores under the new names."""
+    frame = crowd(5)
+    renamed = frame.copy()
+    names: dict[str, dict[str, str]] = {}
+    for kind, columns in {"query": ["query"], "annotator": ["annotator"], "item": ["winner", "loser"]}.items():
+        ids = sorted(set(frame[columns].to_numpy().ravel()))
+        names[kind] = dict(zip(ids, [f"{len(ids) - k:03d}-{kind}" for k in range(len(ids))], strict=True))
+        for column in columns:
+            renamed[column] = frame[column].map(names[kind])
+    before, after = run_model(name, frame), run_model(name, renamed)
+    for (query, item), score in before.scores().items():
+        assert after.scores()[names["query"][query], names["item"][item]] == pytest.approx(score, rel=CLOSE, abs=CLOSE)
+    for annotator, quality in before.qualities().items():
+        assert after.qualities()[names["annotator"][annotator]] == pytest.approx(quality, rel=CLOSE, abs=CLOSE)
+
+
+@pytest.mark.parametrize("name", [name for name in models_with(weighted=True) if name in DETERMINISTIC])
+def test_a_weight_of_two_is_two_rows(name: str) -> None:
+    frame = crowd(6)
+    twice = np.arange(len(frame)) % 3 == 0
+    weighted = run_model(name, frame.assign(weight=np.where(twice, 2.0, 1.0)))
+    repeated = run_model(name, pd.concat([frame, frame[twice]]))
+    for key, score in repeated.scores().items():
+        assert weighted.scores()[key] == pytest.approx(score, rel=CLOSE, abs=CLOSE)
+    for key, quality in repeated.qualities().items():
+        assert weighted.qualities()[key] == pytest.approx(quality, rel=CLOSE, abs=CLOSE)
+
+
+@pytest.mark.parametrize("name", [name for name in models_under("splitting") if name in DETERMINISTIC])
+def test_a_split_query_has_the_scores_of_a_whole_one(name: str) -> None:
+    frame = crowd(7, queries=2, rows=400)
+    whole, split = run_model(name, frame), run_model(name, frame, rows_per_shard=60)
+    assert split.fit.facts["rounds"] > 0
+    for key, score in whole.scores().items():
+        assert split.scores()[key] == pytest.approx(score, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", models_with(monotone=True, iterative=True))
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+def test_the_objective_never_falls(name: str, cut: int) -> None:
+    trace = [entry["objective"] for entry in run_model(name, crowd(8), rows_per_shard=cut).fit.trace]
+    assert len(trace) > 1
+    for before, after in pairwise(trace):
+        assert after >= before
+
+
+@pytest.mark.parametrize("case", degenerate().keys())
+@pytest.mark.parametrize("name", ALL)
+def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
+    outcome = run_model(name, degenerate()[case])
+    for frame in (outcome.rankings, outcome.annotators, outcome.queries):
+        numbers = frame.select_dtypes("number")
+        assert np.isfinite(numbers.to_numpy(dtype=float)).all(), numbers
+    assert ((outcome.annotators["quality"] >= 0) & (outcome.annotators["quality"] <= 1)).all()
+    for _, ranking in outcome.rankings.groupby("query"):
+        assert sorted(ranking["rank"]) == list(range(1, len(ranking) + 1))
+        assert ranking.sort_values("rank")["score"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_that_was_given_is_changed(name: str) -> None:
+    frame = crowd(9)
+    before = frame.copy(deep=True)
+    judgments = judgments_from_frame(frame)
+    sharded = build_shards(judgments, form=get_model(name).form, unit=get_model(name).unit, rows_per_shard=150)
+    shards = [shard for kind in sharded.source.sets.values() for shard in kind]
+    digest_before = digest(shards)
+    run_model(name, frame, rows_per_shard=150)
+    pd.testing.assert_frame_equal(frame, before)
+    assert digest(shards) == digest_before
+    for shard in shards:
+        assert not any(array.flags.writeable for array in shard.values())
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("name", models_with(iterative=True))
+def test_a_resumed_run_ends_like_an_undisturbed_one(name: str, cut: int, tmp_path: Path) -> None:
+    frame = crowd(10)
+    undisturbed = run_model(name, frame, rows_per_shard=cut)
+    for stop_at in range(1, undisturbed.fit.iterations):
+        folder = CheckpointFolder(tmp_path / f"{stop_at}", "run", {"law": "resume"}, seconds=1e9, iterations=1)
+        with pytest.raises(_KilledError):
+            run_model(name, frame, rows_per_shard=cut, checkpoints=_EndsAfter(folder, stop_at))
+        resumed = run_model(name, frame, rows_per_shard=cut, checkpoints=folder, resume=True)
+        assert resumed.fit.facts["resumed_from"] == stop_at
+        assert resumed.bytes() == undisturbed.bytes()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_steps_that_run_twice_change_nothing(name: str) -> None:
+    """A retried task is harmless: an engine that repeats a third of all rounds gives the same bytes."""
+    frame = crowd(11)
+    assert (
+        run_model(name, frame, engine=_Repeating(2), rows_per_shard=150).bytes()
+        == run_model(name, frame, rows_per_shard=150).bytes()
+    )
+
+
+@pytest.mark.parametrize("name", models_with(iterative=True))
+def test_a_run_that_was_not_given_time_does_not_claim_convergence(name: str) -> None:
+    outcome = run_model(name, crowd(12), settings={"max_iterations": 1})
+    assert outcome.fit.iterations == 1
+    assert not outcome.fit.converged
+
+
+def test_every_model_says_what_it_opted_out_of_and_why() -> None:
+    opted_out = {name: get_model(name).traits.opted_out for name in ALL}
+    assert opted_out == {
+        "borda": {"objective": "a count has no objective"},
+        "bradley-terry": {},
+        "crowd-bt": {},
+    }
+
+
+class _KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+class _EndsAfter:
+    """A checkpoint store whose process ends right after the checkpoint of one iteration."""
+
+    def __init__(self, folder: CheckpointFolder, iteration: int) -> None:
+        self.folder, self.iteration = folder, iteration
+
+    def due(self, iteration: int) -> bool:
+        return self.folder.due(iteration)
+
+    def save(self, placement: Any, iteration: int, theta: Record, trace: Any) -> Any:
+        saved = self.folder.save(placement, iteration, theta, trace)
+        if iteration == self.iteration:
+            raise _KilledError
+        return saved
+
+    def newest(self) -> Any:
+        return self.folder.newest()
+
+
+class _Repeating(LocalEngine):
+    """A local engine whose placement runs every third round twice and keeps the second result."""
+
+    def execute(self, main: Any, source: Any, model: Any, report: Any) -> Any:
+        return main(_RepeatingPlacement(self.pool, self.workers, source, model), report)
+
+
+class _RepeatingPlacement(LocalPlacement):
+    def round(self, step: Step, theta: Record, key: Array, *, on: str, keep: bool) -> Record:
+        if self.rounds % 3 == 0:
+            super().round(step, theta, key, on=on, keep=False)
+        return super().round(step, theta, key, on=on, keep=keep)
