@@ -56,7 +56,7 @@ def _groups(record: Record) -> Iterable[tuple[str | None, list[str]]]:
 def _merge_sparse(group: str, names: list[str], left: Record, right: Record, result: Record) -> None:
     index = f"{group}/{INDEX}"
     a, b = left[index], right[index]
-    if np.array_equal(a, b):
+    if a is b or np.array_equal(a, b):
         result[index] = a
         for name in names:
             result[name] = left[name] + right[name]

@@ -16,7 +16,7 @@ gold="$folder/crowd/gold.csv"
 distrank validate "$preferences"
 
 headline "The main job, crowd-bt, on a Ray of its own"
-distrank aggregate "$preferences" --method crowd-bt --engine ray --out "$folder/ray" 2> >(grep -v '^distrank: warning' >&2)
+distrank aggregate "$preferences" --method crowd-bt --engine ray --out "$folder/ray"
 
 headline "The same on the local engine: the same bytes?"
 distrank aggregate "$preferences" --method crowd-bt --engine local --out "$folder/local" --quiet 2> /dev/null
@@ -33,7 +33,7 @@ distrank show "$folder/ray" --query q000 --top 5
 headline "Accuracy against the simulated truth, beside plain Bradley-Terry and Borda"
 distrank aggregate "$preferences" --method bradley-terry --engine local --out "$folder/bradley-terry" --quiet
 distrank aggregate "$preferences" --method borda --engine local --out "$folder/borda" --quiet
-distrank evaluate "$folder/ray" "$folder/bradley-terry" "$folder/borda" --gold "$gold"
+distrank evaluate "$folder/ray" "$folder/bradley-terry" "$folder/borda" --gold "$gold" --metrics accuracy,kendall
 
 headline "Where the result lies"
 ls -l "$folder/ray/latest/"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def _parser_of(name: str, simulator: Any) -> tuple[argparse.ArgumentParser, list
     from distrank.settings import describe_settings
 
     title = f"{simulator.title} [{simulator.paper}]" if simulator.paper else simulator.title
-    parser = argparse.ArgumentParser(prog=f"{Path(sys.argv[0]).name} simulate {name}", description=title)
+    parser = argparse.ArgumentParser(prog=f"distrank simulate {name}", description=title)
     names = []
     for entry in describe_settings(simulator.Settings):
         names.append(entry["name"])

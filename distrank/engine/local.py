@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from distrank.contract import Model, Step
@@ -24,7 +24,7 @@ from distrank.engine.base import (
     load_shard,
     run_range,
 )
-from distrank.engine.sums import TreeSum
+from distrank.engine.sums import Node, TreeSum
 from distrank.engine.threads import one_numerical_thread
 from distrank.records import Array, Record, frozen
 
@@ -65,27 +65,17 @@ class LocalPlacement(Placement):
         theta, key = frozen(theta), frozen({"key": key})["key"]
         shards, local, total = self.shards[on], self.local[on], self.shard_counts[on]
         tree = TreeSum(total)
-        calls: dict[Future[Any], range] = {}
-        pending = iter(self.ranges[on])
 
-        def submit() -> None:
-            # a bounded window: at most two ranges per worker wait or run, however many shards there are
-            while len(calls) < 2 * self.workers and (numbers := next(pending, None)) is not None:
-                span = slice(numbers.start, numbers.stop)
-                call = self.pool.submit(run_range, step, shards[span], local[span], theta, key, numbers.start, total)
-                calls[call] = numbers
+        def call(numbers: range) -> tuple[list[Record], list[tuple[Node, Record | None]]]:
+            span = slice(numbers.start, numbers.stop)
+            return run_range(step, shards[span], local[span], theta, key, numbers.start, total)
 
-        submit()
-        while calls:
-            done, _ = wait(calls, return_when=FIRST_COMPLETED)
-            for call in done:
-                numbers = calls.pop(call)
-                new_local, nodes = call.result()
-                if keep:
-                    local[numbers.start : numbers.stop] = new_local
-                for node, stats in nodes:
-                    tree.add(node, stats)
-            submit()
+        # In flight are the few ranges of a round at most, each with the statistics of its tree nodes.
+        for numbers, (new_local, nodes) in zip(self.ranges[on], self.pool.map(call, self.ranges[on]), strict=True):
+            if keep:
+                local[numbers.start : numbers.stop] = new_local
+            for node, stats in nodes:
+                tree.add(node, stats)
         return frozen(tree.total())
 
     def map(self, function: ShardMap, theta: Record, *, on: str) -> list[Any]:

@@ -71,8 +71,10 @@ def recognise(name: str, available: Sequence[str], renames: Mapping[str, str]) -
             f"{name}: the columns fit {' and '.join(fits)} alike (found: {found}); say which form is meant, or leave "
             "out the columns that are not meant"
         )
+    absent = ", ".join(repr(named) for named in renames.values() if named not in available)
+    renamed = f"columns names {absent}, which the file does not have. " if absent else ""
     raise InputError(
-        f"{name}: the form cannot be recognised. Found the columns: {found}. {needs}. "
+        f"{name}: the form cannot be recognised. {renamed}Found the columns: {found}. {needs}. "
         "Rename columns with columns (--columns query=topic,annotator=worker)"
     )
 

@@ -82,10 +82,13 @@ def pairs_by_unit(units: Units, judgments: Judgments) -> Array:
 
 
 def lay_out(units: Units, sizes: Array, rows_per_shard: int, *, split: bool) -> Layout:
-    """Give every unit its destination; units above `rows_per_shard` are split if they may be."""
+    """Give every unit its destination; units above `rows_per_shard` are split if they may be.
+
+    There are shards only where there are whole units: an empty one would cost a call in every round.
+    """
     large = sizes > rows_per_shard if split else np.zeros(len(sizes), bool)
     depth = bits_for(-(-int(sizes[~large].sum()) // rows_per_shard))
-    shards = 1 << depth
+    shards = 0 if len(sizes) and large.all() else 1 << depth
     destination = (units.hash >> np.uint64(64 - depth)).astype(np.int64) if depth else np.zeros(len(units), np.int64)
     destination[large] = shards + np.arange(int(large.sum()))
     order = np.argsort(destination, kind="stable")
