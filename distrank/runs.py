@@ -111,7 +111,8 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
         )
         gold = read_gold(request.gold) if request.gold is not None else None
         judgments.check_limit(request.max_rejected)
-    identity = identity_of(judgments, gold, model, input_settings, request.seed)
+    with stages("identify"):
+        identity = identity_of(judgments, gold, model, input_settings, request.seed)
     run_id = f"{model.name}-{short_hash(identity)}"
     known = output.find(run_id)
     if known is not None:
@@ -220,15 +221,12 @@ def identity_of(
 
 def all_warnings(judgments: Judgments, sharded: Sharded, model: Model, result: Fit) -> list[str]:
     """What a user should know before trusting the result: part of it, not lost in a log."""
-    info = sharded.info
-    warnings = [*judgments.warnings, *sharded.warnings, *model.warnings(result.theta, info)]
+    warnings = [*judgments.warnings, *sharded.warnings, *model.warnings(result.theta, sharded.info)]
     if not result.converged:
         warnings.append(
             f"{model.name} stopped at the limit of {model.max_iterations} iterations without converging; "
             "raise max_iterations or look at the trace in run.json"
         )
-    if info.annotators == 1:
-        warnings.append("there is one annotator only: its quality cannot be told from the scores")
     return warnings
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -139,16 +140,24 @@ def run_range(
 
 
 def contiguous_ranges(rows: list[int], pieces: int) -> list[range]:
-    """Shard numbers cut into at most `pieces` contiguous ranges of about equal row counts."""
-    ends = np.cumsum(np.asarray(rows, dtype=np.float64) + 1.0)
-    ranges, begin = [], 0
-    for piece in range(1, pieces + 1):
-        goal = ends[-1] * piece / pieces if len(rows) else 0.0
-        end = len(rows) if piece == pieces else int(np.searchsorted(ends, goal * (1.0 - 1e-12), side="left")) + 1
-        if end > begin:
-            ranges.append(range(begin, min(end, len(rows))))
-            begin = ranges[-1].stop
-    return ranges
+    """Shard numbers cut into at most `pieces` contiguous ranges of about equal row counts.
+
+    A cut may be off by a tenth of a range to fall on a boundary of the summation tree: the range then completes few
+    nodes, and there is little to send.
+    """
+    ends = np.concatenate([[0.0], np.cumsum(np.asarray(rows, dtype=np.float64) + 1.0)])
+    slack = 0.1 * ends[-1] / pieces
+    cuts = {0, len(rows)}
+    for piece in range(1, pieces):
+        goal = ends[-1] * piece / pieces
+        near = np.flatnonzero(np.abs(ends - goal) <= slack)
+        nearest = int(np.abs(ends - goal).argmin())
+        cuts.add(max((int(cut) for cut in near), key=_trailing_zeros, default=nearest))
+    return [range(begin, end) for begin, end in pairwise(sorted(cuts))]
+
+
+def _trailing_zeros(number: int) -> int:
+    return (number & -number).bit_length() if number else 64
 
 
 def _rows(shard: Record) -> int:

@@ -126,3 +126,17 @@ def leading_words(data: Array, offsets: Array) -> Array:
         for j in range(length):
             words[i] |= np.uint64(data[begin + j]) << np.uint64(8 * (_WORD - 1 - j))
     return words
+
+
+@kernel
+def mark_seen(numbers: Array, low: int, seen: Array) -> None:
+    """Which whole numbers occur, counted from the lowest."""
+    for number in numbers:
+        seen[np.int64(number) - low] = True
+
+
+@kernel
+def look_up(numbers: Array, low: int, table: Array, result: Array) -> None:
+    """The entry of every whole number in a table that begins at the lowest."""
+    for i in range(len(numbers)):
+        result[i] = table[np.int64(numbers[i]) - low]

@@ -3,7 +3,8 @@
 The direction is a combination of vectors that never have to be in one place: it takes their inner products, which add
 up over shards, and hands back coefficients, with which every shard moves its own scores.
 
-    s_i, y_i   the last m steps, and how much the gradient fell over each of them (oldest first; rows of `memory`)
+    x_i, g_i   the last m + 1 points and their gradients, oldest first: `path` holds all x, then all g
+    s_i, y_i   the steps x_(i+1) - x_i between them, and how much the gradient fell, g_i - g_(i+1)
     H          diagonal scaling: inverse of the expected curvature
     products   inner products of the rows s_i, H y_i, H g with the columns y_j, g
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from distrank.kernels import kernel
 
 Floats = NDArray[np.float64]
+Path = tuple[Floats, ...]  # 2 m + 2 vectors of one type, so that numba can pick one by its number
 
 PAIRS = 6  # m
-_CHUNK = 256  # entries at a time: 2 m + 2 vectors of them stay in the first-level cache
+_CHUNK = 256  # entries at a time: 3 m + 1 vectors of them stay in the first-level cache
 _FLATTEST = 1e-8  # a pair whose scaled curvature is outside (0, 1 / this) says nothing about the optimum
 
 
@@ -40,24 +42,29 @@ def dot(x: Floats, y: Floats) -> float:
 
 
 @kernel
-def inner_products(memory: Floats, gradient: Floats, inverse: Floats) -> Floats:
+def inner_products(path: Path, inverse: Floats) -> Floats:
     """The products that `direction` needs; those of a step with an older change of the gradient are left at 0."""
-    m = len(memory) // 2
+    m = len(path) // 2 - 1
     products = np.zeros((2 * m + 1, m + 1))
-    scaled = np.empty(_CHUNK)
-    for begin in range(0, len(gradient), _CHUNK):
-        end = min(begin + _CHUNK, len(gradient))
-        g = gradient[begin:end]
+    rows = np.empty((3 * m + 1, _CHUNK))  # s, y, H y, H g
+    for begin in range(0, len(inverse), _CHUNK):
+        width = min(_CHUNK, len(inverse) - begin)
+        for i in range(m):
+            before, after = path[i], path[i + 1]
+            for n in range(width):
+                rows[i, n] = after[begin + n] - before[begin + n]
+            before, after = path[m + 1 + i], path[m + 2 + i]
+            for n in range(width):
+                rows[m + i, n] = before[begin + n] - after[begin + n]
+                rows[2 * m + i, n] = inverse[begin + n] * rows[m + i, n]
+        gradient = path[2 * m + 1][begin : begin + width]
+        for n in range(width):
+            rows[3 * m, n] = inverse[begin + n] * gradient[n]
         for i in range(2 * m + 1):
-            if i < m:
-                row = memory[i, begin:end]
-            else:
-                row = scaled[: end - begin]
-                for n in range(begin, end):
-                    row[n - begin] = inverse[n] * (memory[i, n] if i < 2 * m else gradient[n])
+            row = rows[i if i < m else i + m, :width]
             for j in range(i % m if i < 2 * m else m, m):
-                products[i, j] += dot(row, memory[m + j, begin:end])
-            products[i, m] += dot(row, g)
+                products[i, j] += dot(row, rows[m + j, :width])
+            products[i, m] += dot(row, gradient)
     return products
 
 
@@ -98,11 +105,10 @@ def direction(products: Floats, usable: int) -> tuple[Floats, float]:
 
 
 @kernel
-def moved(
-    point: Floats, memory: Floats, gradient: Floats, inverse: Floats, coefficients: Floats, farthest: float
-) -> Floats:
-    """The point plus the direction with these coefficients, no entry by more than `farthest`."""
-    m = len(memory) // 2
+def moved(path: Path, inverse: Floats, coefficients: Floats, farthest: float) -> Floats:
+    """The newest point plus the direction with these coefficients, no entry by more than `farthest`."""
+    m = len(path) // 2 - 1
+    point, gradient = path[m], path[2 * m + 1]
     result = np.empty(len(point))
     for begin in range(0, len(point), _CHUNK):
         end = min(begin + _CHUNK, len(point))
@@ -110,30 +116,16 @@ def moved(
             result[n] = coefficients[2 * m] * gradient[n]
         for i in range(m):
             if coefficients[m + i] != 0.0:
+                before, after = path[m + 1 + i], path[m + 2 + i]
                 for n in range(begin, end):
-                    result[n] += coefficients[m + i] * memory[m + i, n]
+                    result[n] += coefficients[m + i] * (before[n] - after[n])
         for n in range(begin, end):
             result[n] *= inverse[n]
         for i in range(m):
             if coefficients[i] != 0.0:
+                before, after = path[i], path[i + 1]
                 for n in range(begin, end):
-                    result[n] += coefficients[i] * memory[i, n]
+                    result[n] += coefficients[i] * (after[n] - before[n])
         for n in range(begin, end):
             result[n] = point[n] + min(max(result[n], -farthest), farthest)
-    return result
-
-
-@kernel
-def remembered(
-    memory: Floats, before: Floats, after: Floats, gradient_before: Floats, gradient_after: Floats
-) -> Floats:
-    """The memory with the newest step and change of the gradient in place of the oldest."""
-    m = len(memory) // 2
-    result = np.empty(memory.shape)
-    for i in range(m - 1):
-        result[i] = memory[i + 1]
-        result[m + i] = memory[m + i + 1]
-    for n in range(len(before)):
-        result[m - 1, n] = after[n] - before[n]
-        result[2 * m - 1, n] = gradient_before[n] - gradient_after[n]
     return result

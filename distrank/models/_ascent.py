@@ -5,15 +5,18 @@ entries of theta for all split queries. A round moves every block by the same co
 and adds up the objective and the inner products from which the next coefficients follow (`kernels.lbfgs`). So all
 queries, whole or split, are one optimisation; where they are cut changes nothing but the order of sums.
 
-    base, base_gradient     the point an iteration starts from
     score, gradient         the point last evaluated: the accepted one, between iterations
+    base, base_gradient     the point before, from which it was reached
+    score.i, gradient.i     points before that, oldest first
     inverse                 H: inverse of the expected curvature (Fisher information and virtual games)
-    memory                  the last steps and changes of the gradient
+
+A vector that stays the same keeps its array, also where it changes its name: engines send only what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -23,10 +26,12 @@ from distrank.kernels import lbfgs
 from distrank.kernels import preferences as kernels
 from distrank.models._pairwise import split_slice
 from distrank.models._passes import evaluate, evaluate_quality
-from distrank.records import Array, Record, scalar
+from distrank.records import Array, Record, frozen, scalar
 from distrank.stats import dense
 
-BLOCK = ("base", "base_gradient", "score", "gradient", "inverse", "memory")
+SCORES = (*(f"score.{i}" for i in range(lbfgs.PAIRS - 1)), "base", "score")
+GRADIENTS = (*(f"gradient.{i}" for i in range(lbfgs.PAIRS - 1)), "base_gradient", "gradient")
+BLOCK = (*SCORES, *GRADIENTS, "inverse")
 SHRINK = (0.5, 0.5, 0.2, 0.1, 0.1, 0.1, 0.01)  # of a step that does not climb, again and again
 SUFFICIENT = 1e-4  # share of the promised increase that a step must bring
 FARTHEST = 2.0  # no score moves by more in one step: one item far out must not hold up ten thousand queries
@@ -41,7 +46,12 @@ BACK: Control = {"accepted": scalar(False), "shrink": scalar(0.0), "coefficients
 
 def fresh_block(items: int) -> Record:
     """All scores 0."""
-    return {**{name: np.zeros(items) for name in BLOCK}, "memory": np.zeros((2 * lbfgs.PAIRS, items))}
+    return frozen(dict.fromkeys(BLOCK, np.zeros(items)))
+
+
+def path_of(block: Record) -> lbfgs.Path:
+    """The last points, as the kernels take them."""
+    return tuple(block[name] for name in (*SCORES, *GRADIENTS))
 
 
 def moved_block(block: Record, control: Control, units: Array) -> Record:
@@ -50,13 +60,13 @@ def moved_block(block: Record, control: Control, units: Array) -> Record:
     `units` are the offsets of queries into the block: the scores of each are centred.
     """
     if bool(control["accepted"]):
-        base, gradient = block["score"], block["gradient"]
-        score = lbfgs.moved(base, block["memory"], gradient, block["inverse"], control["coefficients"], FARTHEST)
+        score = lbfgs.moved(path_of(block), block["inverse"], control["coefficients"], FARTHEST)
+        older = {name: block[newer] for names in (SCORES, GRADIENTS) for name, newer in pairwise(names)}
+        block = {**block, **older}
     else:
-        base, gradient = block["base"], block["base_gradient"]
-        score = base + control["shrink"] * (block["score"] - base)
+        score = block["base"] + control["shrink"] * (block["score"] - block["base"])
     kernels.centre(score, units)
-    return {**block, "base": base, "base_gradient": gradient, "score": score}
+    return frozen({**block, "score": score})
 
 
 def evaluated_block(
@@ -70,13 +80,13 @@ def evaluated_block(
         kernels.virtual_information(score, strength, curvature)
         # an item that only won ends where its wins pull as hard as lambda, and there they also curve about as much
         inverse = 1.0 / np.maximum(curvature, 0.5 * strength)
-    memory = lbfgs.remembered(block["memory"], block["base"], score, block["base_gradient"], gradient)
+    block = frozen({**block, "gradient": gradient, "inverse": inverse})
     sums = {
         "objective": np.asarray(objective),
-        "products": lbfgs.inner_products(memory, gradient, inverse),
-        "squares": np.asarray(lbfgs.dot(gradient, gradient)),
+        "products": lbfgs.inner_products(path_of(block), block["inverse"]),
+        "squares": np.asarray(lbfgs.dot(block["gradient"], block["gradient"])),
     }
-    return {**block, "gradient": gradient, "inverse": inverse, "memory": memory}, sums
+    return block, sums
 
 
 # Steps over whole queries. -------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def by_annotator(shard: Record, count: int, **columns: Array) -> Record:
     codes = shard["annotator.code"]
     if DENSE_SHARE * len(codes) < count:
         return {"annotator/index": codes, **{f"annotator/{name}": column for name, column in columns.items()}}
-    group: Record = {"annotator/index": np.arange(count)}
+    group: Record = {"annotator/index": np.arange(count, dtype=np.uint32)}
     for name, column in columns.items():
         full = np.zeros((count, *column.shape[1:]))
         full[codes] = column

@@ -75,6 +75,8 @@ def _flaws(ids: pa.Array) -> tuple[Array | None, Array | None]:
     if pa.types.is_null(ids.type):
         return np.ones(len(ids), bool), None
     nulls = _nulls(ids)
+    if pa.types.is_integer(ids.type):
+        return nulls, None
     _, offsets = id_bytes(ids)
     empty = _some(np.diff(offsets) == 0) if len(ids) else None
     if nulls is None or empty is None:

@@ -22,7 +22,7 @@ from distrank.tables.columns import ID_COLUMNS, SHAPES, Plan
 from distrank.tables.duplicates import drop_duplicates
 from distrank.tables.ids import plain_ids, plain_type, same_ids, show_id
 from distrank.tables.interner import Interner
-from distrank.tables.judgments import Counts, Judgments, with_content
+from distrank.tables.judgments import Counts, Judgments
 from distrank.tables.rejected import Rejected
 from distrank.tables.threads import each
 
@@ -89,8 +89,7 @@ class Encoder:
             by_reason=dict(self.rejected.counts),
         )
         table, warnings = self.rejected.table(), [*_few(ids["annotators"], ids["items"])]
-        made = Judgments(self.form, **ids, **columns, counts=counts, rejected=table, files=files, warnings=warnings)
-        return with_content(made)
+        return Judgments(self.form, **ids, **columns, counts=counts, rejected=table, files=files, warnings=warnings)
 
     def _encode(self, source: str, columns: dict[str, pa.Array], reasons: Reasons) -> dict[str, Array]:
         """Codes and values; what cannot be used is marked in the reasons."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distrank.kernels.hashing import hash_bytes
-from distrank.kernels.interning import fill_slots, intern
+from distrank.kernels.interning import fill_slots, intern, look_up, mark_seen
 from distrank.records import Array
 from distrank.tables.ids import id_bytes, ids_from_bytes, sort_order
 
@@ -34,6 +34,24 @@ class Interner:
             if len(known) == 0:
                 return np.zeros(len(ids), np.uint32)
             return known[pc.fill_null(ids.indices, 0).to_numpy(zero_copy_only=False)]
+        if pa.types.is_integer(ids.type) and ids.type != pa.uint64() and ids.null_count == 0 and len(ids):
+            numbers = ids.to_numpy()
+            low, high = int(numbers.min()), int(numbers.max())
+            if high - low < len(ids):
+                return self._close_codes(numbers, low, high - low + 1, ids.type)
+        return self._hashed_codes(ids)
+
+    def _close_codes(self, numbers: Array, low: int, width: int, kind: pa.DataType) -> Array:
+        """Codes of whole numbers that lie close together: a table over their range, and only distinct ones hashed."""
+        seen = np.zeros(width, bool)
+        mark_seen(numbers, low, seen)
+        distinct = np.flatnonzero(seen)
+        table, codes = np.empty(width, np.uint32), np.empty(len(numbers), np.uint32)
+        table[distinct] = self._hashed_codes(pa.array(distinct + low).cast(kind))
+        look_up(numbers, low, table, codes)
+        return codes
+
+    def _hashed_codes(self, ids: pa.Array) -> Array:
         data, offsets = id_bytes(ids)
         hashes = hash_bytes(data, offsets, self.salt)
         codes = np.empty(len(ids), np.uint32)

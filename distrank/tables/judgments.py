@@ -7,7 +7,8 @@ the order of the rows or on the files they came from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,19 @@ class Judgments:
     timestamp: Array | None = None  # numbers as given, dates and times as seconds since 1970; NaN where unknown
     counts: Counts = field(default_factory=lambda: Counts(0, 0))
     rejected: pa.Table = field(default_factory=REJECTED_SCHEMA.empty_table)  # and the original columns as text
-    content: str = ""
     files: Sequence[dict[str, Any]] = ()
     warnings: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.query)
+
+    @cached_property
+    def content(self) -> str:
+        """The fingerprint of the rows, made when it is first asked for: fits that publish nothing do not need it."""
+        ids = [(self.queries, self.query), (self.annotators, self.annotator)]
+        ids += [(self.items, column) for column in self.item_columns]
+        numbers = [(self.value, 0.0), (self.tie, 0.0), (self.weight, 1.0), (self.timestamp, np.nan)]
+        return content_fingerprint(self.form, ids, numbers)
 
     @property
     def item_columns(self) -> tuple[Array, ...]:
@@ -102,14 +110,4 @@ def judgments_from_codes(
             raise ValueError(f"the column {name} has codes outside of its {kinds[name]} ids")
         codes = np.uint32 if name in kinds else bool
         columns[name] = np.asarray(column, codes) if name in kinds or name == "tie" else np.asarray(column) + 0.0
-    made = Judgments(form, queries, items, annotators, **columns, counts=Counts(count, count))
-    return with_content(made)
-
-
-def with_content(judgments: Judgments) -> Judgments:
-    """The judgments with the fingerprint of their rows."""
-    ids = [(judgments.queries, judgments.query), (judgments.annotators, judgments.annotator)]
-    ids += [(judgments.items, column) for column in judgments.item_columns]
-    numbers = [(judgments.value, 0.0), (judgments.tie, 0.0), (judgments.weight, 1.0), (judgments.timestamp, np.nan)]
-    content = content_fingerprint(judgments.form, ids, numbers)
-    return replace(judgments, content=content)
+    return Judgments(form, queries, items, annotators, **columns, counts=Counts(count, count))

@@ -80,3 +80,4 @@ def test_ranges_are_contiguous_and_cover_every_shard_once(rows: list[int], piece
     ranges = contiguous_ranges(rows, pieces)
     assert [number for numbers in ranges for number in numbers] == list(range(len(rows)))
     assert len(ranges) <= pieces
+    assert all(len(numbers) > 0 for numbers in ranges)

@@ -170,8 +170,10 @@ def test_the_direction_is_that_of_the_dense_update() -> None:
     changes = steps * rng.uniform(0.5, 3.0, n) + 0.1 * rng.normal(size=(m, n))
     changes[2] = -changes[2]
     gradient, inverse = rng.normal(size=n), rng.uniform(0.5, 2.0, n)
-    memory = np.vstack([steps, changes])
-    products = lbfgs.inner_products(memory, gradient, inverse)
+    points = np.vstack([np.zeros(n), np.cumsum(steps, axis=0)])
+    gradients = gradient + np.vstack([np.cumsum(changes[::-1], axis=0)[::-1], np.zeros(n)])
+    path = (*points, *gradients)
+    products = lbfgs.inner_products(path, inverse)
     for usable in range(m + 1):
         matrix = np.diag(inverse)
         pairs = [i for i in range(m - usable, m) if i != 2]
@@ -183,12 +185,12 @@ def test_the_direction_is_that_of_the_dense_update() -> None:
             left = np.eye(n) - np.outer(s, y) / (s @ y)
             matrix = left @ matrix @ left.T + np.outer(s, s) / (s @ y)
         coefficients, slope = lbfgs.direction(products, usable)
-        moved = lbfgs.moved(np.zeros(n), memory, gradient, inverse, coefficients, 1e9)
+        moved = lbfgs.moved(path, inverse, coefficients, 1e9) - points[-1]
         assert moved == pytest.approx(matrix @ gradient, rel=1e-10, abs=1e-12)
         assert slope == pytest.approx(gradient @ matrix @ gradient, rel=1e-10)
 
 
 def test_no_entry_moves_too_far() -> None:
-    memory, gradient = np.zeros((2 * lbfgs.PAIRS, 3)), np.array([0.5, -7.0, 9.0])
-    coefficients, _ = lbfgs.direction(lbfgs.inner_products(memory, gradient, np.ones(3)), 0)
-    assert lbfgs.moved(np.ones(3), memory, gradient, np.ones(3), coefficients, 2.0).tolist() == [1.5, -1.0, 3.0]
+    path = (*([np.ones(3)] * (lbfgs.PAIRS + 1)), *([np.array([0.5, -7.0, 9.0])] * (lbfgs.PAIRS + 1)))
+    coefficients, _ = lbfgs.direction(lbfgs.inner_products(path, np.ones(3)), 0)
+    assert lbfgs.moved(path, np.ones(3), coefficients, 2.0).tolist() == [1.5, -1.0, 3.0]

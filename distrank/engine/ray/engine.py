@@ -7,6 +7,7 @@ itself is lost, the driver starts it again, and the loop goes on from the newest
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -42,10 +43,12 @@ class RayEngine(Engine):
         object_store_bytes: int | None = None,
     ) -> None:
         self.stack, self.stall_seconds = ExitStack(), stall_seconds
+        self.actor: Any = None  # kept for further fits: its kernels are loaded
+        self.fits = 0
         clock = time.perf_counter()
         try:
             if address == "local":
-                self.cluster = self.stack.enter_context(own_cluster(workers or _cpus(), object_store_bytes))
+                self.cluster = self.stack.enter_context(own_cluster(workers or os.cpu_count() or 1, object_store_bytes))
             else:
                 self.cluster = self.stack.enter_context(joined_cluster(None if address == "auto" else address))
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -55,21 +58,26 @@ class RayEngine(Engine):
 
     def execute(self, main: Callable[[Placement, Report], T], source: Source, model: Model, report: Report) -> T:
         for attempt in range(ATTEMPTS):
-            actor = _ParameterActor.remote()  # type: ignore[attr-defined]
+            if self.actor is None:
+                self.actor = _ParameterActor.remote()  # type: ignore[attr-defined]
             try:
-                return self._follow(actor, main, source, model, report, attempt)
-            except (ray.exceptions.ActorDiedError, ray.exceptions.OwnerDiedError) as error:
+                return self._follow(self.actor, main, source, model, report, attempt)
+            except (ray.exceptions.ActorDiedError, ray.exceptions.OwnerDiedError):
                 report({"stage": "engine", "lost": "the parameter actor", "attempt": attempt + 1})
-                if attempt + 1 == ATTEMPTS:
-                    raise EngineError(
-                        f"the parameter actor was lost {ATTEMPTS} times; --resume goes on from the last checkpoint"
-                    ) from error
-            finally:
-                ray.kill(actor)
-        raise AssertionError("unreachable")
+                self._drop_actor()
+            except BaseException:
+                self._drop_actor()  # it may still be at work
+                raise
+        raise EngineError(f"the parameter actor was lost {ATTEMPTS} times; --resume goes on from the last checkpoint")
 
     def close(self) -> None:
+        self._drop_actor()
         self.stack.close()
+
+    def _drop_actor(self) -> None:
+        if self.actor is not None:
+            ray.kill(self.actor)
+            self.actor = None
 
     def _follow(
         self,
@@ -81,36 +89,29 @@ class RayEngine(Engine):
         attempt: int,
     ) -> T:
         """Run main in the actor and pass its progress on, until it ends."""
-        result = actor.run.remote(main, source, model, self.workers, self.stall_seconds, attempt)
+        self.fits += 1
+        result = actor.run.remote(self.fits, main, source, model, self.workers, self.stall_seconds, attempt)
         seen, ended = 0, False
-        while True:
+        while not ended:
             ended = bool(ray.wait([result], timeout=PROGRESS_SECONDS)[0])
-            if not ended or seen == 0:
-                seen = self._pass_on(actor, seen, report)
-            if ended:
-                try:
-                    value: T = ray.get(result)
-                except ray.exceptions.RayTaskError as error:
-                    if isinstance(error.cause, DistrankError):
-                        raise error.cause from None
-                    raise
-                self._pass_on(actor, seen, report)
-                return value
+            seen += self._pass_on(actor, seen, report)
+        try:
+            value: T = ray.get(result)
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, DistrankError):
+                raise error.cause from None
+            raise
+        return value
 
     def _pass_on(self, actor: Any, seen: int, report: Report) -> int:
+        """Report what is new, and say how much that was."""
         try:
-            news = ray.get(actor.progress.remote(seen), timeout=30.0)
+            news = ray.get(actor.progress.remote(self.fits, seen), timeout=30.0)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-            return seen  # the loop's own result says what happened
+            return 0  # the loop's own result says what happened
         for entry in news:
             report(entry)
-        return seen + len(news)
-
-
-def _cpus() -> int:
-    import os  # noqa: PLC0415
-
-    return os.cpu_count() or 1
+        return len(news)
 
 
 @ray.remote(num_cpus=0, max_concurrency=2, max_restarts=0)
@@ -118,10 +119,11 @@ class _ParameterActor:
     """Holds the global parameters by running the loop; answers who asks for progress meanwhile."""
 
     def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
+        self.fit, self.entries = 0, list[dict[str, Any]]()
 
     def run(
         self,
+        fit: int,
         main: Callable[[Placement, Report], Any],
         source: Source,
         model: Model,
@@ -130,10 +132,11 @@ class _ParameterActor:
         attempt: int,
     ) -> Any:
         one_numerical_thread_for_good()
+        self.fit, self.entries = fit, []
         clock = time.perf_counter()
         placement = RayPlacement(source, model, workers, stall_seconds, attempt)
         self.entries.append({"stage": "placed", "seconds": time.perf_counter() - clock})
         return main(placement, self.entries.append)
 
-    def progress(self, since: int) -> list[dict[str, Any]]:
-        return self.entries[since:]
+    def progress(self, fit: int, since: int) -> list[dict[str, Any]]:
+        return self.entries[since:] if fit == self.fit else []
