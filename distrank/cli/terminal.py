@@ -104,6 +104,8 @@ class Reporter:
         task = self.tasks[stage]
         if entry.get("state") == "end":
             self.progress.update(task, total=1, completed=1, note=note)
+            if stage == "engine" and "fit" in self.tasks:
+                self.progress.update(self.tasks["fit"], total=1, completed=1)
         elif note:
             self.progress.update(task, note=note)
 
