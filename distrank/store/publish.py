@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +33,7 @@ from distrank.store.files import fsync_file, fsync_folder, inside, read_json, sh
 MANIFEST = "manifest.json"
 RUN_FILE = "run.json"
 MARK = ".committed"
+ABANDONED_SECONDS = 7 * 24 * 3600.0
 SCHEMA = 1
 
 
@@ -103,7 +107,7 @@ class OutputFolder:
     def staging(self, run_id: str) -> Iterator[Path]:
         """A folder of its own to write a run into; gone afterwards unless it was published."""
         inside(self.root / "runs", run_id)
-        folder = inside(self.root / "staging", f"{run_id}-{os.getpid()}-{secrets.token_hex(4)}")
+        folder = inside(self.root / "staging", f"{run_id}@{_host()}@{os.getpid()}@{secrets.token_hex(4)}")
         folder.mkdir()
         try:
             yield folder
@@ -169,7 +173,7 @@ class OutputFolder:
         for entry in (self.root / "staging").iterdir():
             if entry.is_symlink():
                 entry.unlink()
-            elif entry.is_dir() and not _alive(entry.name):
+            elif entry.is_dir() and not _alive(entry):
                 shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
@@ -215,13 +219,23 @@ def resolve_run(text: str) -> PublishedRun:
     raise StoreError(f"{text!r} is neither an output folder, nor a run folder, nor the id of a run under ./out")
 
 
-def _alive(staged_name: str) -> bool:
-    """Whether the process that made a staging folder (its name ends in -pid-random) still runs on this machine."""
-    pid = staged_name.rsplit("-", 2)[-2] if staged_name.count("-") >= 2 else ""
-    if not pid.isdigit():
+def _host() -> str:
+    """This machine's name, in letters that a file name may have."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", platform.node()) or "localhost"
+
+
+def _alive(folder: Path) -> bool:
+    """Whether the writer of a staging folder (its name ends in @host@pid@random) may still be at work.
+
+    Only processes of this machine can be asked; a folder of another one is left alone until it is a week old.
+    """
+    parts = folder.name.split("@")
+    if len(parts) != 4 or not parts[2].isdigit():
         return False
+    if parts[1] != _host():
+        return time.time() - folder.stat().st_mtime < ABANDONED_SECONDS
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(parts[2]), 0)
     except ProcessLookupError:
         return False
     except PermissionError:

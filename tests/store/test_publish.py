@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -89,6 +90,21 @@ def test_a_late_writer_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="published already"):
             output.publish(zombie, "run", {"run.json": 0})
     run.verify()
+
+
+def test_the_folder_of_a_writer_on_another_machine_is_left_alone(tmp_path: Path) -> None:
+    output = OutputFolder(tmp_path)
+    elsewhere = tmp_path / "staging" / "run@another-machine@1@abcd"
+    dead = tmp_path / "staging" / f"run@{platform.node()}@999999999@abcd"
+    for folder in (elsewhere, dead):
+        folder.mkdir()
+    assert publish(tmp_path, "run", "text") == 0
+    assert elsewhere.is_dir()
+    assert not dead.exists()
+    os.utime(elsewhere, (0, 0))  # a week and more without a change
+    assert publish(tmp_path, "next", "text") == 0
+    assert not elsewhere.exists()
+    assert output.latest() is not None
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
