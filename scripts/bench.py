@@ -3,7 +3,7 @@
     pip install '.[bench]'
     python scripts/bench.py                    everything, 1e6 and 1e7 preferences (several minutes)
     python scripts/bench.py fit --rows 1e6     one part: fit, kernel, queries, read, ray
-    python scripts/bench.py --json result.json
+    python scripts/bench.py --out docs/results/speed.md
 
 Machines are noisy: everything is repeated, medians are reported, peers run in the same process minutes apart at most.
 Each part runs in a process of its own, so that its peak memory is its own.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import resource
 import statistics
 import subprocess
@@ -27,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-PARTS = ("kernel", "fit", "queries", "read", "ray")
 REPEATS = 5
 
 
@@ -294,32 +294,54 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)} (default: all)")
     parser.add_argument("--rows", action="append", type=lambda text: int(float(text)), help="1e6 and 1e7 by default")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--out", type=Path, help="write the figures to this file, as a page")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    functions = {
-        "kernel": bench_kernel,
-        "fit": bench_fit,
-        "queries": bench_queries,
-        "read": bench_read,
-        "ray": bench_ray,
-    }
     if options.worker:
-        found = functions[options.parts[0]](options.rows[0])
+        found = PARTS[options.parts[0]](options.rows[0])
         found["peak memory, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(found))
         return
     everything = []
     for part in options.parts:
         for rows in options.rows or ([1_000_000, 10_000_000] if part == "fit" else [10_000_000]):
-            found = {"part": part, **in_a_process_of_its_own(part, rows)}
-            everything.append(found)
-            print(f"\n{part}, {rows:,} preferences")
+            found = in_a_process_of_its_own(part, rows)
+            everything.append((f"{part}, {found.pop('rows'):,} preferences", found))
+            print(f"\n{everything[-1][0]}")
             for name, value in found.items():
-                if name not in ("part", "rows"):
-                    print(f"  {name:<55} {value:,.4g}" if isinstance(value, int | float) else f"  {name:<55} {value}")
-    if options.json:
-        options.json.write_text(json.dumps(everything, indent=1) + "\n")
+                print(f"  {name:<60} {shown(value)}")
+    if options.out:
+        options.out.write_text(report(everything))
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    return f"{value:,.3g}" if isinstance(value, float) and value < 100 else f"{value:,.0f}"
+
+
+def report(everything: list[tuple[str, dict[str, Any]]]) -> str:
+    """The figures as a page, with what they were measured on."""
+    from distrank.identity import versions
+
+    machine = f"{os.cpu_count()} cores ({platform.machine()})"
+    libraries = ", ".join(f"{name} {version}" for name, version in versions().items())
+    lines = [
+        "# Speed",
+        "",
+        f"Made with `python scripts/bench.py --out docs/results/speed.md` on {machine}: {libraries}.",
+    ]
+    lines += [
+        "What each part measures is in the docstrings of the script. Medians of repeats; ratios are within one run.",
+        "",
+    ]
+    for title, found in everything:
+        lines += [f"## {title}", "", f"{PARTS[title.split(',')[0]].__doc__}", "", "| | |", "|---|---|"]
+        lines += [f"| {name} | {shown(value)} |" for name, value in found.items()] + [""]
+    return "\n".join(lines)
+
+
+PARTS = {"kernel": bench_kernel, "fit": bench_fit, "queries": bench_queries, "read": bench_read, "ray": bench_ray}
 
 
 if __name__ == "__main__":
