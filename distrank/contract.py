@@ -23,6 +23,9 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
     row.winner, row.loser, [row.tie], [row.weight]    preferences; nodes are numbered within the shard
     row.item, row.rating or row.rank, [row.weight]    ratings, rankings
 
+A model that reads judgments in time order (`split = "ordered"`) gets one shard with all units, rows in that order
+(`tables.sequence`): the rows of units interleave, so there is `row.unit` (its number in the shard) and no `unit.rows`.
+
 Units too large for a shard are split into parts: shards of the set "parts" with `part.unit` (the number of the split
 unit) and `part.first` (its first part, the one that carries the ids of all its nodes). Nodes of a part are numbered
 within the whole unit, and the item parameters of a split unit live in theta.
@@ -55,7 +58,7 @@ class Traits:
     monotone: bool = True  # the objective never falls from one iteration to the next
     sampled: bool = False  # draws random numbers: equivariance holds in distribution only
     weighted: bool = True  # a row of weight 2 counts as two rows
-    ordered: bool = False  # reads judgments in time order: exempt from row-order invariance
+    ordered: bool = False  # reads judgments in time order (split = "ordered"): exempt from row-order invariance
     opted_out: dict[str, str] = field(default_factory=dict)  # law -> why it does not apply
 
 
@@ -97,7 +100,7 @@ class Model(ABC):
     form: ClassVar[Form] = "preferences"  # what its shards hold; other forms are turned into it where meaningful
     accepts: ClassVar[tuple[Form, ...]] = ("preferences", "ratings", "rankings")
     unit: ClassVar[Literal["query", "item"]] = "query"
-    split: ClassVar[Literal["rows", "annotator", "never"]] = "rows"
+    split: ClassVar[Literal["rows", "annotator", "never", "ordered"]] = "rows"  # how units too large are cut
     traits: ClassVar[Traits] = Traits()
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)

@@ -36,6 +36,7 @@ from distrank.tables.gold import Gold, read_gold
 from distrank.tables.judgments import Judgments
 from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, write_table
 from distrank.tables.read import read_judgments
+from distrank.tables.sequence import order_fingerprint
 from distrank.tables.shards import Sharded, build_shards
 from distrank.tables.sources import source_name
 
@@ -210,6 +211,7 @@ def identity_of(
     return {
         "schema": RUN_SCHEMA,
         "content": judgments.content,
+        **({"order": order_fingerprint(judgments)} if model.traits.ordered else {}),
         "gold": gold.content if gold is not None else None,
         "method": model.name,
         "settings": {**settings_dict(input_settings), **settings_dict(model.settings)},
@@ -244,6 +246,7 @@ def run_facts(
         "input": {
             "form": judgments.form,
             "content": judgments.content,
+            **({"order": identity["order"]} if "order" in identity else {}),
             "gold": identity["gold"],
             "read": counts.read,
             "accepted": counts.accepted,

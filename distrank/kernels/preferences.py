@@ -27,6 +27,7 @@ Offsets = NDArray[np.int64]
 
 WIDEST_TABLE = 100.0  # scores up to this size have odds whose products and squared quotients stay far from overflow
 WIDEST_PAIR = 230.0  # beyond this difference, sigma is below 1e-99: nothing beside any eta that is not 0 or 1 exactly
+TIED = 1e-9  # scores nearer to each other are equal: the rest is the rounding of sums, and would make a coin flip count
 _TINY = 1e-30  # a product of probabilities is turned into a logarithm before it can underflow
 
 
@@ -147,64 +148,6 @@ def information(
 
 
 @kernel
-def virtual_games(score: Floats, strength: float, gradient: Floats) -> float:
-    """Section 3.2: every item wins once and loses once against a virtual item of score 0, with this strength."""
-    total, product = 0.0, 1.0
-    for i in range(len(score)):
-        size = abs(score[i])
-        if size > WIDEST_TABLE:
-            total -= size
-            gradient[i] -= math.copysign(strength, score[i])
-        else:
-            odds = math.exp(-size)
-            inverse = 1.0 / (1.0 + odds)
-            product *= odds * inverse * inverse
-            gradient[i] -= math.copysign(strength * (1.0 - odds) * inverse, score[i])
-            if product < _TINY:
-                total += math.log(product)
-                product = 1.0
-    return strength * (total + math.log(product))
-
-
-@kernel
-def virtual_information(score: Floats, strength: float, diagonal: Floats) -> None:
-    """Curvature of `virtual_games`."""
-    for i in range(len(score)):
-        odds = math.exp(-abs(score[i]))
-        diagonal[i] += 2.0 * strength * odds / ((1.0 + odds) * (1.0 + odds))
-
-
-@kernel
-def centre(score: Floats, unit: Offsets) -> None:
-    """Shift the scores of every unit to where the virtual games like them best; preferences do not see a shift.
-
-    Only the virtual games curve the objective along a shift, thousands of times less than preferences curve it along
-    anything else: left to a general method, this one direction would be the last to converge.
-    """
-    for u in range(len(unit) - 1):
-        begin, end = unit[u], unit[u + 1]
-        low, high = -np.inf, np.inf
-        shift, step = 0.0, 1.0
-        while abs(step) > 1e-4 and end > begin:  # Newton's error is the square of its last step
-            excess, slope = 0.0, 0.0
-            for i in range(begin, end):
-                odds = math.exp(-abs(score[i] + shift))
-                side = (1.0 - odds) / (1.0 + odds)  # tanh(|s| / 2)
-                excess += math.copysign(side, score[i] + shift)
-                slope += 0.5 * (1.0 - side * side)
-            if excess > 0.0:
-                high = shift
-            elif excess < 0.0:
-                low = shift
-            step = -min(max(excess / max(slope, 1e-3), -2.0), 2.0)
-            if not low < shift + step < high:
-                step = 0.5 * (low + high) - shift if low > -np.inf and high < np.inf else 0.0
-            shift += step
-        for i in range(begin, end):
-            score[i] += shift
-
-
-@kernel
 def odds_table(score: Floats, odds: Floats) -> bool:
     """exp of every score; False where a score is too large for a table and pairs must be taken one by one."""
     for i in range(len(score)):
@@ -273,7 +216,7 @@ def agreement(
             agreed, total = 0.0, 0.0
             for r in range(run[k], run[k + 1]):
                 difference = score[winner[r]] - score[loser[r]]
-                share = 1.0 if difference > 0.0 else (0.5 if difference == 0.0 else 0.0)
+                share = 0.5 if abs(difference) <= TIED else (1.0 if difference > 0.0 else 0.0)
                 counted = 1.0 if weight is None else weight[r]
                 agreed += counted * share
                 total += counted

@@ -14,6 +14,11 @@ MODELS: dict[str, str] = {  # name -> module:class
     "borda": "distrank.models.borda:Borda",
     "bradley-terry": "distrank.models.bradley_terry:BradleyTerry",
     "crowd-bt": "distrank.models.crowd_bt:CrowdBT",
+    "majority-bt": "distrank.models.majority_bt:MajorityBT",
+    "thurstone": "distrank.models.thurstone:Thurstone",
+    "variance-bt": "distrank.models.variance_bt:VarianceBT",
+    "crowd-bt-online": "distrank.models.crowd_bt_online:CrowdBTOnline",
+    "trueskill": "distrank.models.trueskill:TrueSkill",
 }
 
 

@@ -22,10 +22,10 @@ from typing import TypeAlias
 import numpy as np
 
 from distrank.contract import PARTS, Run
-from distrank.kernels import lbfgs
-from distrank.kernels import preferences as kernels
+from distrank.kernels import lbfgs, virtual
 from distrank.models._pairwise import split_slice
 from distrank.models._passes import evaluate, evaluate_quality
+from distrank.models._priors import believed
 from distrank.records import Array, Record, frozen, scalar
 from distrank.stats import dense
 
@@ -54,7 +54,7 @@ def path_of(block: Record) -> lbfgs.Path:
     return tuple(block[name] for name in (*SCORES, *GRADIENTS))
 
 
-def moved_block(block: Record, control: Control, units: Array) -> Record:
+def moved_block(block: Record, control: Control, units: Array, law: int) -> Record:
     """The block at its next point: a new step from the accepted one, or a shorter step from the same base.
 
     `units` are the offsets of queries into the block: the scores of each are centred.
@@ -65,19 +65,19 @@ def moved_block(block: Record, control: Control, units: Array) -> Record:
         block = {**block, **older}
     else:
         score = block["base"] + control["shrink"] * (block["score"] - block["base"])
-    kernels.centre(score, units)
+    virtual.centre(score, units, law)
     return frozen({**block, "score": score})
 
 
 def evaluated_block(
-    block: Record, strength: float, objective: float, gradient: Array, curvature: Array | None
+    block: Record, strength: float, law: int, objective: float, gradient: Array, curvature: Array | None
 ) -> tuple[Record, Record]:
     """The block with what the passes found at its point, and its share of the sums; virtual games are added here."""
     score, gradient, inverse = block["score"], gradient.copy(), block["inverse"]
-    objective = objective + kernels.virtual_games(score, strength, gradient)
+    objective = objective + virtual.virtual_games(score, strength, law, gradient)
     if curvature is not None:
         curvature = curvature.copy()
-        kernels.virtual_information(score, strength, curvature)
+        virtual.virtual_information(score, strength, law, curvature)
         # an item that only won ends where its wins pull as hard as lambda, and there they also curve about as much
         inverse = 1.0 / np.maximum(curvature, 0.5 * strength)
     block = frozen({**block, "gradient": gradient, "inverse": inverse})
@@ -94,26 +94,27 @@ def evaluated_block(
 
 def advance_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
     """Move, then evaluate."""
-    return evaluate_units(shard, moved_block(_block(shard, local), theta, shard["unit.nodes"]), theta, key)
+    block = moved_block(_block(shard, local), theta, shard["unit.nodes"], int(theta["law"]))
+    return evaluate_units(shard, block, theta, key)
 
 
 def evaluate_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
     """Evaluate where the block is."""
-    found = evaluate(shard, local["score"], theta.get("quality"), curvature=bool(theta["refresh"]))
-    strength = float(theta["strength"])
-    block, sums = evaluated_block(local, strength, found.objective, found.gradient, found.curvature)
+    strength, law = float(theta["strength"]), int(theta["law"])
+    found = evaluate(shard, local["score"], theta.get("quality"), law, curvature=bool(theta["refresh"]))
+    block, sums = evaluated_block(local, strength, law, found.objective, found.gradient, found.curvature)
     return block, {**sums, **found.annotators}
 
 
 def move_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
     """Move, then look at the annotators' quality alone."""
-    block = moved_block(_block(shard, local), theta, shard["unit.nodes"])
+    block = moved_block(_block(shard, local), theta, shard["unit.nodes"], int(theta["law"]))
     return block, judge_units(shard, block, theta, key)[1]
 
 
 def judge_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
     """Look at the annotators' quality where the block is."""
-    return None, evaluate_quality(shard, local["score"], theta["quality"])
+    return None, evaluate_quality(shard, local["score"], theta["quality"], int(theta["law"]))
 
 
 def _block(shard: Record, local: Record) -> Record:
@@ -127,7 +128,7 @@ def evaluate_parts(shard: Record, local: Record, theta: Record, key: Array) -> t
     """What a part adds to the objective and to the derivatives of its query."""
     here = split_slice(shard, theta["split.offsets"])
     refresh = bool(theta["refresh"])
-    found = evaluate(shard, theta["split.score"][here], theta.get("quality"), curvature=refresh)
+    found = evaluate(shard, theta["split.score"][here], theta.get("quality"), int(theta["law"]), curvature=refresh)
     sums: Record = {"objective": np.asarray(found.objective), "gradient": np.zeros(len(theta["split.score"]))}
     sums["gradient"][here] = found.gradient
     if found.curvature is not None:
@@ -139,17 +140,21 @@ def evaluate_parts(shard: Record, local: Record, theta: Record, key: Array) -> t
 def judge_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
     """What a part says about the annotators' quality."""
     here = split_slice(shard, theta["split.offsets"])
-    return None, evaluate_quality(shard, theta["split.score"][here], theta["quality"])
+    return None, evaluate_quality(shard, theta["split.score"][here], theta["quality"], int(theta["law"]))
 
 
 # Between rounds. -----------------------------------------------------------------------------------------------------
 
 
-def first_evaluation(run: Run, theta: Record, strength: float) -> Record:
-    """Theta at scores of 0, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1."""
+def first_evaluation(run: Run, theta: Record, strength: float, law: int) -> Record:
+    """Theta at scores of 0, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1.
+
+    `law` is one of `kernels.laws`; `quality` is the annotators' parameter in it, and `prior` a belief about it.
+    """
     items = int(theta["split.offsets"][-1])
     block = {f"split.{name}": array for name, array in fresh_block(items).items()}
     theta = {**theta, **block, "pairs": scalar(0), "steps": scalar(0), "strength": scalar(strength)}
+    theta["law"] = scalar(law)
     return evaluation(run, theta, BACK)
 
 
@@ -158,14 +163,16 @@ def evaluation(run: Run, theta: Record, control: Control | None) -> Record:
     if control is not None:
         theta = _split_moved(theta, control)
     refresh = scalar(_is_power_of_four(int(theta["steps"])))
-    shown = {name: theta[name] for name in ("strength", "quality") if name in theta} | {"refresh": refresh}
+    shown = {name: theta[name] for name in ("strength", "law", "quality") if name in theta} | {"refresh": refresh}
     units = run(evaluate_units, shown) if control is None else run(advance_units, shown | control)
     parts = run(evaluate_parts, shown | _split_shown(theta), on=PARTS)
     theta, sums = _split_evaluated(theta, parts)
     for name in ("objective", "products", "squares"):
         theta[name] = sums[name] + units[name] if units else sums[name]
     if "quality" in theta:
-        theta |= annotator_sums(units, parts, len(theta["quality"]))
+        theta |= annotator_sums(units, parts, theta)
+        if "prior" in theta:
+            theta["objective"] = theta["objective"] + believed(theta["prior"], theta["quality"]).total
     return theta
 
 
@@ -173,10 +180,10 @@ def judgement(run: Run, theta: Record, control: Control | None) -> Record:
     """A round that looks at the annotators' quality alone, after moving the blocks where a control is given."""
     if control is not None:
         theta = _split_moved(theta, control)
-    shown = {"quality": theta["quality"]}
+    shown = {name: theta[name] for name in ("law", "quality")}
     units = run(judge_units, shown) if control is None else run(move_units, shown | control)
     parts = run(judge_parts, shown | _split_shown(theta), on=PARTS)
-    return {**theta, **annotator_sums(units, parts, len(theta["quality"]))}
+    return {**theta, **annotator_sums(units, parts, theta)}
 
 
 def ascend(run: Run, theta: Record, profile: Profile | None = None) -> Record:
@@ -208,11 +215,14 @@ def decrement(theta: Record) -> float:
     return 0.5 * lbfgs.direction(theta["products"], int(theta["pairs"]))[1]
 
 
-def annotator_sums(units: Record, parts: Record, count: int) -> Record:
-    """Derivatives in the quality of every annotator, from both sets of shards."""
-    sums: Record = {}
+def annotator_sums(units: Record, parts: Record, theta: Record) -> Record:
+    """Derivatives in the quality of every annotator, from both sets of shards and from what is believed of it."""
+    count, sums = len(theta["quality"]), {}
     for name in ("first", "second"):
         sums[name] = dense(units, f"annotator/{name}", count) + dense(parts, f"annotator/{name}", count)
+    if "prior" in theta:
+        belief = believed(theta["prior"], theta["quality"])
+        sums = {"first": sums["first"] + belief.first, "second": sums["second"] + belief.second}
     return sums
 
 
@@ -239,7 +249,9 @@ def _split_shown(theta: Record) -> Record:
 
 
 def _split_moved(theta: Record, control: Control) -> Record:
-    block = moved_block({name: theta[f"split.{name}"] for name in BLOCK}, control, theta["split.offsets"])
+    block = moved_block(
+        {name: theta[f"split.{name}"] for name in BLOCK}, control, theta["split.offsets"], int(theta["law"])
+    )
     return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}
 
 
@@ -248,5 +260,6 @@ def _split_evaluated(theta: Record, parts: Record) -> tuple[Record, Record]:
     block = {name: theta[f"split.{name}"] for name in BLOCK}
     nothing = np.zeros(len(block["score"]))
     objective, gradient = float(parts.get("objective", np.asarray(0.0))), parts.get("gradient", nothing)
-    block, sums = evaluated_block(block, float(theta["strength"]), objective, gradient, parts.get("curvature"))
+    strength, law = float(theta["strength"]), int(theta["law"])
+    block, sums = evaluated_block(block, strength, law, objective, gradient, parts.get("curvature"))
     return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}, sums

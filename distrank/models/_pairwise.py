@@ -30,11 +30,15 @@ class Rows(NamedTuple):
     weight: Array | None
 
 
-def rows_of(shard: Record) -> Rows:
+def rows_of(shard: Record, kind: str = "pair") -> Rows:
     """The arrays that `prepared` made; no weight where every preference counts once."""
-    return Rows(
-        shard["pair.run"], shard["pair.owner"], shard["pair.winner"], shard["pair.loser"], shard.get("pair.weight")
-    )
+    run, owner, winner, loser = (shard[f"{kind}.{name}"] for name in ("run", "owner", "winner", "loser"))
+    return Rows(run, owner, winner, loser, shard.get(f"{kind}.weight"))
+
+
+def fitted_rows(shard: Record) -> Rows:
+    """What scores are fitted to: the preferences themselves, or the votes that a model made of them (`vote.*`)."""
+    return rows_of(shard, "vote" if "vote.run" in shard else "pair")
 
 
 def prepared(shard: Record, *, ties: str) -> Record:
@@ -139,7 +143,6 @@ class PairwiseModel(Model):
     """Scores from preferences. A subclass finds them; `score` is in local and `split.score` in theta when it ends."""
 
     form = "preferences"
-    split = "rows"
     disconnected = (
         "the comparison graph of {count:,} of {queries:,} queries is not connected: items of different components "
         "were never compared, not even through others, so nothing in the data orders them. More comparisons across "

@@ -1,7 +1,10 @@
-"""One pass over the preferences of a shard: the likelihood of equation 6 and its derivatives.  [Chen13]
+"""One pass over the preferences of a shard: the likelihood of a law (`kernels.laws`) and its derivatives.
 
-The kernels read odds from a table with one entry per item. Scores too large for such a table (long chains of items
-that were only compared with their neighbours) get a table with one entry per side of every preference instead.
+The kernels of the logistic law, equation 6 of [Chen13], read odds from a table with one entry per item. Scores too
+large for such a table (long chains of items that were only compared with their neighbours) get a table with one entry
+per side of every preference instead. The kernels of the other laws read scores, of any size.
+
+[Chen13] Chen, Bennett, Collins-Thompson, Horvitz: Pairwise ranking aggregation in a crowdsourced setting. WSDM 2013.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from distrank.kernels import laws
 from distrank.kernels import preferences as kernels
-from distrank.models._pairwise import Rows, by_annotator, rows_of
+from distrank.models._pairwise import Rows, by_annotator, fitted_rows
 from distrank.records import Array, Record
 
 
@@ -21,7 +25,7 @@ class Evaluation(NamedTuple):
     objective: float
     gradient: Array
     curvature: Array | None  # expected, by item
-    annotators: Record  # first and (negative) second derivatives in eta
+    annotators: Record  # first and (negative) second derivatives in the annotators' parameter
 
 
 class _Odds(NamedTuple):
@@ -35,13 +39,13 @@ class _Odds(NamedTuple):
     def to_items(self, shard: Record, found: Array, items: int) -> Array:
         if self.by_item:
             return found
-        sums = np.zeros(items)
-        kernels.gather_pairs(shard["pair.winner"], shard["pair.loser"], found, sums)
+        rows, sums = fitted_rows(shard), np.zeros(items)
+        kernels.gather_pairs(rows.winner, rows.loser, found, sums)
         return sums
 
 
 def _odds(shard: Record, score: Array, eta: Array | None) -> _Odds:
-    rows, table = rows_of(shard), np.empty(len(score))
+    rows, table = fitted_rows(shard), np.empty(len(score))
     if kernels.odds_table(score, table):
         return _Odds(rows, table, 0.0, by_item=True)
     table = np.empty(2 * len(rows.winner))
@@ -50,24 +54,35 @@ def _odds(shard: Record, score: Array, eta: Array | None) -> _Odds:
     return _Odds(rows._replace(winner=first_sides, loser=first_sides + np.uint32(1)), table, beyond, by_item=False)
 
 
-def evaluate(shard: Record, score: Array, quality: Array | None, *, curvature: bool) -> Evaluation:
-    """Objective, gradient in the scores and derivatives in the quality; `quality` is None where every eta is 1."""
-    eta = None if quality is None else quality[shard["annotator.code"]]
-    odds = _odds(shard, score, eta)
-    gradient = np.zeros(len(odds.table))
-    first, second = np.zeros(len(shard["annotator.code"])), np.zeros(len(shard["annotator.code"]))
-    objective = kernels.log_likelihood(*odds.rows, odds.table, eta, gradient, first, second)
-    annotators = {} if quality is None else by_annotator(shard, len(quality), first=first, second=second)
+def evaluate(shard: Record, score: Array, quality: Array | None, law: int, *, curvature: bool) -> Evaluation:
+    """Objective and derivatives in scores and quality (the parameter of the law), which is None where all are 1."""
+    codes = shard["annotator.code"]
+    parameter = None if quality is None else quality[codes]
+    first, second = np.zeros(len(codes)), np.zeros(len(codes))
     diagonal = None
-    if curvature:
-        diagonal = np.zeros(len(odds.table))
-        kernels.information(*odds.rows, odds.table, eta, diagonal)
-        diagonal = odds.to_items(shard, diagonal, len(score))
-    return Evaluation(objective + odds.beyond, odds.to_items(shard, gradient, len(score)), diagonal, annotators)
+    if law == laws.LOGISTIC:
+        odds = _odds(shard, score, parameter)
+        gradient = np.zeros(len(odds.table))
+        objective = kernels.log_likelihood(*odds.rows, odds.table, parameter, gradient, first, second) + odds.beyond
+        gradient = odds.to_items(shard, gradient, len(score))
+        if curvature:
+            diagonal = np.zeros(len(odds.table))
+            kernels.information(*odds.rows, odds.table, parameter, diagonal)
+            diagonal = odds.to_items(shard, diagonal, len(score))
+    else:
+        rows, gradient = fitted_rows(shard), np.zeros(len(score))
+        objective = laws.log_likelihood(*rows, score, parameter, law, gradient, first, second)
+        if curvature:
+            diagonal = np.zeros(len(score))
+            laws.information(*rows, score, parameter, law, diagonal)
+    annotators = {} if quality is None else by_annotator(shard, len(quality), first=first, second=second)
+    return Evaluation(objective, gradient, diagonal, annotators)
 
 
-def evaluate_quality(shard: Record, score: Array, quality: Array) -> Record:
-    """First and (negative) second derivatives in the quality of the shard's annotators, alone."""
+def evaluate_quality(shard: Record, score: Array, quality: Array, law: int) -> Record:
+    """First and (negative) second derivatives in the parameters of the shard's annotators, alone."""
+    if law != laws.LOGISTIC:  # what costs is P itself: a pass for less would not be faster
+        return evaluate(shard, score, quality, law, curvature=False).annotators
     eta = quality[shard["annotator.code"]]
     odds = _odds(shard, score, eta)
     first, second = np.zeros(len(eta)), np.zeros(len(eta))

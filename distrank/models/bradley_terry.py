@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from distrank.contract import Info, Run, Traits
+from distrank.kernels.laws import LOGISTIC
 from distrank.models._ascent import ascend, decrement, first_evaluation
 from distrank.models._pairwise import PairwiseModel
 from distrank.records import Record, scalar
@@ -43,10 +44,11 @@ class BradleyTerry(PairwiseModel):
     estimates = "scores"
     traits = Traits()
     Settings = BradleyTerrySettings
+    law: ClassVar[int] = LOGISTIC  # of a judgment
     diagnostics = ("objective", "gradient", "decrement")
 
     def begin(self, run: Run, info: Info) -> Record:
-        return self.checked(first_evaluation(run, self.empty_theta(info), self.settings.regularization))
+        return self.checked(first_evaluation(run, self.empty_theta(info), self.settings.regularization, self.law))
 
     def iterate(self, run: Run, theta: Record) -> Record:
         return self.checked(ascend(run, theta))

@@ -14,12 +14,17 @@ Deviation: the paper alternates between s (L-BFGS) and eta (projected Newton), w
 with eta at its start first; `start=gold` takes the share of right answers on pairs of different relevance in the gold
 table, and 1 for annotators without such pairs. Annotators without judgments keep their start.
 
+`quality_prior=a,b` adds (a - 1) log eta_k + (b - 1) log(1 - eta_k) for every annotator: eta is then the mode of its
+posterior under a Beta(a, b) prior, and three judgments that agree with the consensus no longer make a perfect
+annotator. Those without judgments go to the mode of the prior, (a - 1) / (a + b - 2); with a = b = 1 the prior is flat
+and changes nothing. The mirror image belongs to the prior (b, a). Where the prior forbids a bound (b > 1 forbids 1,
+a > 1 forbids 0), a start there is moved inside, to 0.99 or 0.01.
+
 [Chen13] Chen, Bennett, Collins-Thompson, Horvitz: Pairwise ranking aggregation in a crowdsourced setting. WSDM 2013.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,17 +32,15 @@ import numpy as np
 from distrank.contract import PARTS, Info, Run
 from distrank.errors import UsageError
 from distrank.kernels import preferences as kernels
-from distrank.kernels.lbfgs import dot
-from distrank.models._ascent import Control, ascend, evaluation, first_evaluation, judgement
+from distrank.models._ascent import first_evaluation
 from distrank.models._pairwise import by_annotator, rows_of, shares, split_slice
-from distrank.models.bradley_terry import BradleyTerry, BradleyTerrySettings
+from distrank.models._profile import ProfileModel
+from distrank.models.bradley_terry import BradleyTerrySettings
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 from distrank.stats import dense
 
-STARTED = 1e-6  # the scores fit the start once they are this near to its optimum, relative to the objective
-INEXACT = 1.0  # eta is near enough to its maximum when what is left is this share of what the scores promise
-NEWTON_ROUNDS = 100
+SURE = 0.99  # where a start at 1 is put (and one at 0 at 1 - this) if the prior forbids the bound
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,15 @@ class CrowdBTSettings(BradleyTerrySettings):
     )
     annotator_quality: str = setting(
         "estimate",
-        "quality eta of every annotator, or 1 for all (then this is bradley-terry)",
+        "quality eta of every annotator, or 1 for all (then crowd-bt is bradley-terry)",
         choices=("estimate", "equal"),
+    )
+    quality_prior: tuple[float, float] | None = setting(
+        None, "a,b of a Beta prior on every quality, for many annotators with few judgments; 1,1 is flat", low=1.0
     )
 
 
-class CrowdBT(BradleyTerry):
+class CrowdBT(ProfileModel):
     """Maximum of equation 8, by L-BFGS on the scores with eta profiled out."""
 
     name = "crowd-bt"
@@ -66,99 +72,39 @@ class CrowdBT(BradleyTerry):
         theta = self.empty_theta(info)
         theta["start"], theta["answered"] = np.ones(info.annotators), scalar(0.0)
         theta["released"] = scalar(False)
-        if self.settings.annotator_quality == "estimate" and self.settings.start == "gold":
+        if self.profiles and self.settings.start == "gold":
             theta |= gold_start(run, info, theta)
+        if self.settings.quality_prior is not None:
+            theta |= self._prior(theta["start"])
+        if self.profiles and not (theta["start"] == 1.0).all():
             theta["quality"] = theta["start"]
-        return self.checked(first_evaluation(run, theta, self.settings.regularization))
+        return self.checked(first_evaluation(run, theta, self.settings.regularization, self.law))
 
-    def iterate(self, run: Run, theta: Record) -> Record:
-        if bool(theta["released"]):
-            return self.checked(ascend(run, theta, profile))
-        if self.settings.annotator_quality == "estimate" and self._started(theta):
-            return self.checked(release(run, theta))
-        return self.checked(ascend(run, theta))
+    def _prior(self, start: Array) -> Record:
+        """The prior as `_priors` takes it, and the start at a distance from the bounds that it forbids."""
+        a, b = self.settings.quality_prior
+        if not self.profiles:
+            raise UsageError("setting quality_prior needs qualities to estimate: use annotator_quality=estimate")
+        inside = np.clip(start, 1.0 - SURE if a > 1.0 else 0.0, SURE if b > 1.0 else 1.0)
+        return {"prior": np.array([a - 1.0, b - 1.0, 0.0]), "start": inside}
 
-    def checked(self, theta: Record) -> Record:
-        """Distances over scores and quality together; not converged before the quality was released."""
-        theta = super().checked(theta)
-        if self.settings.annotator_quality == "equal":
-            return theta
-        if not bool(theta["released"]):
-            return {**theta, "converged": scalar(False)}
-        slope = projected(theta["quality"], theta["first"])
-        norm = math.hypot(float(theta["gradient"]), math.sqrt(dot(slope, slope)))
-        distance = float(theta["decrement"]) + 0.5 * dot(newton_gains(theta), np.ones(len(slope)))
-        near = distance <= self.settings.tolerance * abs(float(theta["objective"]))
-        return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": scalar(near)}
+    @property
+    def profiles(self) -> bool:
+        return bool(self.settings.annotator_quality == "estimate")
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
         return {"quality": theta.get("quality", theta["start"]), "agreement": theta["agreement"]}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:
         found = super().warnings(theta, info)
-        if self.settings.annotator_quality == "estimate" and float(theta["answered"]) == 0.0:
+        if self.profiles and float(theta["answered"]) == 0.0:
             against = float((info.annotator_judgments * (theta.get("quality", theta["start"]) < 0.5)).sum())
             found.append(
                 "which end of the rankings is the top rests on most judgments being honest: the reversed scores with "
-                "quality 1 - eta fit exactly as well, and only gold can decide (start=gold). "
+                "quality 1 - eta fit the judgments exactly as well, and only gold can decide (start=gold). "
                 f"{against / max(info.judgments, 1):.1%} of the judgments are from annotators with quality below 0.5"
             )
         return found
-
-    def _started(self, theta: Record) -> bool:
-        return float(theta["decrement"]) <= STARTED * abs(float(theta["objective"]))
-
-
-def release(run: Run, theta: Record) -> Record:
-    """From the start to equation 8: eta at its maximum for the scores at hand."""
-    theta = {**theta, "quality": theta["start"], "released": scalar(True), "pairs": scalar(0), "steps": scalar(0)}
-    theta = settled(run, theta, None, goal=STARTED * abs(float(theta["objective"])))
-    return evaluation(run, theta, None)
-
-
-def profile(run: Run, theta: Record, control: Control, promised: float) -> Record:
-    """Move the scores, then eta to its maximum for them; the step from the last derivatives is a good first guess."""
-    guess = theta["quality"] + newton_step(theta)
-    return settled(run, {**theta, "quality": guess}, control, goal=INEXACT * promised)
-
-
-def settled(run: Run, theta: Record, control: Control | None, goal: float) -> Record:
-    """Newton's method on every eta at once, each in a shrinking bracket, until no more than `goal` is left to gain."""
-    theta = judgement(run, theta, control)
-    low, high = np.full(len(theta["quality"]), -np.inf), np.full(len(theta["quality"]), np.inf)
-    before = high
-    for _ in range(NEWTON_ROUNDS):
-        quality, first, gain = theta["quality"], theta["first"], newton_gains(theta)
-        target = quality + newton_step(theta)
-        low, high = np.where(first > 0.0, quality, low), np.where(first < 0.0, quality, high)
-        # beside a report that is all but impossible, Newton's steps are tiny: there, halve the bracket
-        slow = (gain > 0.5 * before) & (target > 0.0) & (target < 1.0)
-        astray = (gain > goal / len(gain)) & (slow | (target <= low) | (target >= high))
-        middle = 0.5 * (np.maximum(low, 0.0) + np.minimum(high, 1.0))
-        theta = {**theta, "quality": np.where(astray, middle, target)}
-        if dot(gain, np.ones_like(gain)) <= goal:
-            break
-        before = gain
-        theta = judgement(run, theta, None)
-    return theta
-
-
-def newton_step(theta: Record) -> Array:
-    """Newton's step in every eta, within its bounds; none where the judgments say nothing about it."""
-    quality, first, second = theta["quality"], theta["first"], theta["second"]
-    step = np.divide(first, second, out=np.zeros_like(first), where=second > 0.0)
-    return np.clip(step, -quality, 1.0 - quality)
-
-
-def newton_gains(theta: Record) -> Array:
-    """Twice what Newton's step promises for every eta."""
-    return theta["first"] * newton_step(theta)
-
-
-def projected(quality: Array, slope: Array) -> Array:
-    """The slope where eta may follow it: not below 0, not above 1."""
-    blocked = ((quality <= 0.0) & (slope < 0.0)) | ((quality >= 1.0) & (slope > 0.0))
-    return np.where(blocked, 0.0, slope)
 
 
 def gold_start(run: Run, info: Info, theta: Record) -> Record:

@@ -56,6 +56,7 @@ class Rows:
     tie: Array | None = None
     value: Array | None = None  # rating or rank
     weight: Array | None = None
+    position: Array | None = None  # place in time order, where rows end in that
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ def shard_record(context: Context, members: Members, rows: Rows, scratch: Array)
     if context.derives:
         ordered = derive_preferences(context, ordered, len(members), len(nodes.item))
     components = _components(context, [ordered], nodes)
+    if ordered.position is not None:
+        ordered = _in_time_order(ordered, ordered.position.astype(np.int64))
     return _record(context, members, nodes, components, ordered, with_ids=True)
 
 
@@ -133,8 +136,9 @@ def _number(context: Context, members: Members, rows: Rows, scratch: Array) -> t
     kinds = [len(members), context.annotators, *(len(distinct) for _ in items)]
     if rows.tie is not None:
         codes, kinds = [*codes, rows.tie], [*kinds, 2]
-    values = [column for column in (rows.value, rows.weight) if column is not None]
+    values = [column for column in (rows.value, rows.weight, rows.position) if column is not None]
     codes, values = canonical_order(codes, kinds, values)
+    remaining = iter(values)
     unit, annotator, items = codes[0], codes[1], codes[2 : 2 + len(items)]
     unit_rows = _offsets(unit, len(members))
     if len(members) == 1:
@@ -149,8 +153,7 @@ def _number(context: Context, members: Members, rows: Rows, scratch: Array) -> t
         annotator,
         tuple(items),
         codes[-1].astype(bool) if rows.tie is not None else None,
-        values[0] if rows.value is not None else None,
-        values[-1] if rows.weight is not None else None,
+        *(None if column is None else next(remaining) for column in (rows.value, rows.weight, rows.position)),
     )
     query = np.repeat(members.query, np.diff(unit_nodes))
     return ordered, Nodes(unit_nodes, nodes, query, np.diff(unit_rows), count_runs(unit_rows, annotator))
@@ -204,12 +207,22 @@ def _ranges(context: Context, rows: Rows) -> list[tuple[int, int]]:
 
 
 def _cut(rows: Rows, begin: int, end: int) -> Rows:
-    span = slice(begin, end)
+    return _taken(rows, slice(begin, end))
+
+
+def _in_time_order(rows: Rows, position: Array) -> Rows:
+    """Rows whose nodes are numbered do not need the canonical order any more."""
+    order = np.empty(len(position), np.int64)
+    order[position] = np.arange(len(position))
+    return _taken(rows, order)
+
+
+def _taken(rows: Rows, which: slice | Array) -> Rows:
     return Rows(
-        rows.unit[span],
-        rows.annotator[span],
-        tuple(column[span] for column in rows.items),
-        *(None if column is None else column[span] for column in (rows.tie, rows.value, rows.weight)),
+        rows.unit[which],
+        rows.annotator[which],
+        tuple(column[which] for column in rows.items),
+        *(None if column is None else column[which] for column in (rows.tie, rows.value, rows.weight, rows.position)),
     )
 
 
@@ -221,7 +234,6 @@ def _record(
     item, query = nodes.item[shown], nodes.query[shown]
     record: Record = {
         "unit.hash": members.hash,
-        "unit.rows": _offsets(rows.unit, len(members)),
         "unit.nodes": nodes.offsets,
         "unit.judgments": nodes.judgments,
         "unit.annotators": nodes.annotators,
@@ -231,6 +243,10 @@ def _record(
         **pack_ids("unit.id", context.queries.take(pa.array(members.query[shown]))),
         "row.annotator": rows.annotator,
     }
+    if rows.position is None:
+        record["unit.rows"] = _offsets(rows.unit, len(members))
+    else:
+        record["row.unit"] = rows.unit
     if context.goal == "preferences":
         record["row.winner"], record["row.loser"] = rows.items
     else:

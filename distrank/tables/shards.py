@@ -1,7 +1,7 @@
 """From judgments to shards: units laid out by the hash of their id, rows in one canonical order.
 
 The layout of a shard is in `contract`. Nothing here depends on the number of workers, the order of the rows, or the
-files they came from.
+files they came from; only for methods that read judgments in time order, all rows are one shard in that order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from distrank.records import Array, Record, frozen
 from distrank.tables.gold import Gold, GoldLookup
 from distrank.tables.judgments import Judgments
 from distrank.tables.pieces import Context, Members, Rows, part_records, shard_record
+from distrank.tables.sequence import order_warnings, time_positions
 from distrank.tables.threads import each, workers
 from distrank.tables.units import Layout, Unit, Units, find_units, lay_out, pairs_by_unit, rows_by_unit
 
 ROWS_PER_SHARD = 250_000
 MOST_DERIVED = 2_000_000_000  # preferences that ratings or rankings may be turned into
 
-Split = Literal["rows", "annotator", "never"]
+Split = Literal["rows", "annotator", "never", "ordered"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def build_shards(
 
     `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
     """
-    _check_form(judgments.form, form, unit)
-    derives = judgments.form != form
+    _check_form(judgments.form, form, unit, split)
+    derives, ordered = judgments.form != form, split == "ordered"
     units = find_units(judgments, unit)
     sizes = pairs_by_unit(units, judgments) if derives else rows_by_unit(units)
     if derives and sizes.sum() > MOST_DERIVED:
@@ -64,7 +65,9 @@ def build_shards(
             f"the {judgments.form} would give up to {int(sizes.sum()):,} preferences, more than {MOST_DERIVED:,}: "
             "some annotators judged very many items of one query. Use a method that takes the form as it is"
         )
-    layout = lay_out(units, sizes, rows_per_shard, split=split != "never")
+    if ordered:
+        rows_per_shard = max(len(judgments), 1)
+    layout = lay_out(units, sizes, rows_per_shard, split=split in ("rows", "annotator"))
     lookup = None if gold is None else GoldLookup(gold, judgments)
     context = Context(
         form=judgments.form,
@@ -76,7 +79,7 @@ def build_shards(
         rows_per_shard=rows_per_shard,
         whole_annotators=derives or split == "annotator",
     )
-    pieces = _build(context, judgments, units, layout)
+    pieces = _build(context, _columns(judgments, units, ordered=ordered), units, layout)
     shards = [piece[0] for piece in pieces[: layout.shards]]
     split_units = pieces[layout.shards :]
     parts = [part for piece in split_units for part in piece]
@@ -97,15 +100,24 @@ def build_shards(
         query_type=judgments.queries.type,
         item_type=judgments.items.type,
         annotators=judgments.annotators,
-        warnings=(*([] if lookup is None else lookup.warnings()), *(_never_compared(pieces) if derives else [])),
+        warnings=(
+            *([] if lookup is None else lookup.warnings()),
+            *(_never_compared(pieces) if derives else []),
+            *(order_warnings(judgments) if ordered else []),
+        ),
     )
 
 
-def _check_form(have: Form, want: Form, unit: Unit) -> None:
+def _check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
     if want not in (have, "preferences"):
         raise UsageError(f"this method needs {want}, and {have} cannot be turned into them")
     if unit == "item" and want == "preferences":
         raise UsageError("a method that works item by item takes ratings or rankings, not preferences")
+    if split == "ordered" and have != want:
+        raise UsageError(
+            f"a method that reads judgments in time order takes {want} only: {want} that are derived from {have} have "
+            "no time of their own. Use a method without an order, or give preferences"
+        )
 
 
 def _never_compared(pieces: list[list[Record]]) -> list[str]:
@@ -122,12 +134,12 @@ def _never_compared(pieces: list[list[Record]]) -> list[str]:
     return [f"{count:,} items are compared with no other: nobody judged them with another item of another value"]
 
 
-def _build(context: Context, judgments: Judgments, units: Units, layout: Layout) -> list[list[Record]]:
+def _build(context: Context, columns: dict[str, Array], units: Units, layout: Layout) -> list[list[Record]]:
     """The records of every destination: one shard, or the parts of a split unit."""
-    table, starts = _by_destination(judgments, units, layout)
+    table, starts = _by_destination(columns, units, layout)
     scratches: queue.SimpleQueue[Array] = queue.SimpleQueue()
     for _ in range(workers()):
-        scratches.put(np.full(len(judgments.items), -1, np.int32))
+        scratches.put(np.full(len(context.items), -1, np.int32))
 
     def build(destination: int) -> list[Record]:
         units_here = layout.members[destination]
@@ -146,8 +158,9 @@ def _build(context: Context, judgments: Judgments, units: Units, layout: Layout)
     return each(build, range(len(layout.members)))
 
 
-def _columns(judgments: Judgments, units: Units) -> dict[str, Array]:
-    """The columns that matter for shards: no ties where none is, no weights where all are 1."""
+def _columns(judgments: Judgments, units: Units, *, ordered: bool) -> dict[str, Array]:
+    """The columns that matter for shards: no ties where none is, no weights where all are 1, no places in time where
+    they do not count."""
     columns = {"unit": units.row, "annotator": judgments.annotator}
     for place, column in enumerate(judgments.item_columns):
         columns[f"item{place}"] = column
@@ -157,12 +170,13 @@ def _columns(judgments: Judgments, units: Units) -> dict[str, Array]:
         columns["value"] = judgments.value
     if judgments.weight is not None and (judgments.weight != 1.0).any():
         columns["weight"] = judgments.weight
+    if ordered:
+        columns["position"] = time_positions(judgments)
     return columns
 
 
-def _by_destination(judgments: Judgments, units: Units, layout: Layout) -> tuple[dict[str, Array], Array]:
+def _by_destination(columns: dict[str, Array], units: Units, layout: Layout) -> tuple[dict[str, Array], Array]:
     """The columns laid out by destination, and where each destination begins."""
-    columns = _columns(judgments, units)
     counts = np.bincount(layout.destination, rows_by_unit(units), minlength=len(layout.members)).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     if (counts > 0).sum() <= 1:
@@ -186,4 +200,5 @@ def _rows_of(table: dict[str, Array], layout: Layout, span: slice) -> Rows:
         tie=table["tie"][span] if "tie" in table else None,
         value=table["value"][span] if "value" in table else None,
         weight=table["weight"][span] if "weight" in table else None,
+        position=table["position"][span] if "position" in table else None,
     )

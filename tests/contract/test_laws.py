@@ -178,6 +178,17 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
         "borda": {"objective": "a count has no objective"},
         "bradley-terry": {},
         "crowd-bt": {},
+        "crowd-bt-online": {
+            "objective": "one pass updates beliefs and maximises nothing",
+            "weights": "a weight of two is two updates in a row, which is not a second row at the end",
+        },
+        "majority-bt": {},
+        "thurstone": {},
+        "variance-bt": {},
+        "trueskill": {
+            "objective": "one pass updates beliefs and maximises nothing",
+            "weights": "a weight of two is two updates in a row, which is not a second row at the end",
+        },
     }
 
 

@@ -14,7 +14,7 @@ from distrank.contract import Info, Model
 from distrank.engine.base import Placement
 from distrank.engine.local import LocalEngine
 from distrank.fit import Fit, fit
-from distrank.models import make_model
+from distrank.models import get_model, make_model
 from distrank.records import Array, Record
 from distrank.tables.gold import Gold
 from distrank.tables.ids import unpack_ids
@@ -37,20 +37,24 @@ class Fitted:
         return float(self.fit.theta["objective"])
 
 
-def shards_of(data: Crowd, *, rows_per_shard: int = 250_000, gold: Array | None = None) -> Sharded:
+def shards_of(
+    data: Crowd, *, name: str = "crowd-bt", rows_per_shard: int = 250_000, gold: Array | None = None
+) -> Sharded:
+    """The shards of a crowd, as the model of this name takes them."""
     truth = None
     if gold is not None:
         known = np.flatnonzero(~np.isnan(gold))
         queries = np.zeros(data.items, np.int64)
         queries[data.winner], queries[data.loser] = data.query, data.query
         truth = Gold(pa.array(queries[known]), pa.array(known), gold[known])
-    return build_shards(data.judgments(), form="preferences", gold=truth, rows_per_shard=rows_per_shard)
+    kind = get_model(name)
+    return build_shards(data.judgments(), form=kind.form, split=kind.split, gold=truth, rows_per_shard=rows_per_shard)
 
 
 def fitted(data: Crowd | Sharded, name: str, *, workers: int = 2, **settings: Any) -> Fitted:
     """Fit a model; `rows_per_shard` and `gold` are for the shards, the rest are settings."""
     cut = {key: settings.pop(key) for key in ("rows_per_shard", "gold") if key in settings}
-    sharded = data if isinstance(data, Sharded) else shards_of(data, **cut)
+    sharded = data if isinstance(data, Sharded) else shards_of(data, name=name, **cut)
     model = make_model(name, settings)
     main = partial(fit, model=model, info=sharded.info, finish=partial(_finish, model))
     with LocalEngine(workers) as engine:

@@ -17,10 +17,11 @@ from pairwise_fits import fitted, shards_of
 from distrank.contract import PARTS, UNITS
 from distrank.engine import local
 from distrank.errors import UsageError
-from distrank.models import MODELS, get_model, make_model
+from distrank.models import get_model, make_model
 from distrank.records import digest
 
 TIGHT = {"tolerance": 1e-20}
+BATCH = ("borda", "bradley-terry", "crowd-bt", "majority-bt", "thurstone", "variance-bt")  # models fitted to all rows
 RATHER_SMALL = 60  # rows per shard: queries of the crowds below are split, or spread over many shards
 
 
@@ -189,7 +190,7 @@ def test_borda_is_the_share_of_comparisons_won(case: str, cut: int) -> None:
     assert fitted(data, "borda", rows_per_shard=cut).score == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", BATCH)
 def test_ties_can_be_left_out(name: str) -> None:
     data = CROWDS["weights and ties"]
     assert data.tie is not None
@@ -198,15 +199,16 @@ def test_ties_can_be_left_out(name: str) -> None:
     columns = {column: getattr(data, column)[kept] for column in ("query", "annotator", "winner", "loser", "weight")}
     dropped = fitted(data, name, ties="drop")
     assert dropped.score == pytest.approx(fitted(replace(data, tie=None, **columns), name).score, rel=1e-9, abs=1e-9)
-    assert dropped.score != pytest.approx(fitted(data, name).score, rel=1e-3)
+    if name != "majority-bt":  # a tie weighs the same on both sides: it moves no majority
+        assert dropped.score != pytest.approx(fitted(data, name).score, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", BATCH)
 @pytest.mark.parametrize("cut", [250_000, 150, RATHER_SMALL])
 def test_the_bytes_do_not_depend_on_workers_or_on_how_shards_are_grouped(
     name: str, cut: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sharded = shards_of(CROWDS["many queries"], rows_per_shard=cut)
+    sharded = shards_of(CROWDS["many queries"], name=name, rows_per_shard=cut)
     digests = set()
     for workers, ranges in ((1, 4), (2, 4), (4, 4), (1, 1), (3, 2)):
         monkeypatch.setattr(local, "RANGES_PER_WORKER", ranges)
@@ -238,7 +240,7 @@ def test_chains_of_neighbours_converge(name: str) -> None:
 def test_one_item_alone_is_no_comparison() -> None:
     """No rows at all: no item has a score other than 0, and everything is finite."""
     nothing = np.zeros(0, int)
-    for name in MODELS:
+    for name in BATCH:
         found = fitted(Crowd(nothing, nothing, nothing, nothing, 1, 2), name)
         assert found.fit.converged
         assert found.annotators["agreement"].tolist() == [0.5, 0.5]
@@ -276,7 +278,7 @@ def table_1(seed: int) -> Crowd:
 
 
 def test_unknown_names_are_answered_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="borda, bradley-terry, crowd-bt"):
+    with pytest.raises(UsageError, match=r"borda, bradley-terry, crowd-bt, .*majority-bt, thurstone, .*variance-bt"):
         get_model("crowdbt")
     with pytest.raises(UsageError, match="above 0"):
         make_model("crowd-bt", {"regularization": "0"})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from literal_pairwise import log_probability, log_sigma
 
-from distrank.kernels import lbfgs
-from distrank.kernels import preferences as kernels
+from distrank.kernels import lbfgs, virtual
+from distrank.kernels.laws import LOGISTIC
 from distrank.models._pairwise import prepared
 from distrank.models._passes import evaluate, evaluate_quality
 from distrank.records import Array, Record
@@ -49,13 +49,13 @@ def test_the_likelihood_is_equation_6(weighted: bool, spread: float) -> None:
     shard = shard_with(1, weighted=weighted)
     score = rng.normal(scale=spread, size=9)
     for eta in (rng.random(5), np.array([0.0, 1.0, 0.5, 1e-60, 1.0 - 1e-16]), np.ones(5), np.zeros(5)):
-        found = evaluate(shard, score, eta, curvature=True)
+        found = evaluate(shard, score, eta, LOGISTIC, curvature=True)
         assert found.objective == pytest.approx(literal(shard, score, eta), rel=1e-13)
         assert np.isfinite(found.gradient).all()
         assert found.curvature is not None
         assert np.isfinite(found.curvature).all()
         assert all(np.isfinite(array).all() for array in found.annotators.values())
-    everyone = evaluate(shard, score, None, curvature=False)
+    everyone = evaluate(shard, score, None, LOGISTIC, curvature=False)
     assert everyone.objective == pytest.approx(literal(shard, score, np.ones(5)), rel=1e-13)
     assert everyone.annotators == {}
 
@@ -67,7 +67,7 @@ def test_the_gradient_is_that_of_the_likelihood(weighted: bool, spread: float, t
     rng = np.random.default_rng(2)
     shard = shard_with(2, weighted=weighted)
     score, eta = rng.normal(scale=spread, size=9), rng.beta(5, 2, 5)
-    found = evaluate(shard, score, None if trusted else eta, curvature=False)
+    found = evaluate(shard, score, None if trusted else eta, LOGISTIC, curvature=False)
     for item in range(9):
         up, down = score.copy(), score.copy()
         up[item] += STEP
@@ -82,7 +82,10 @@ def test_the_derivatives_in_quality_are_those_of_the_likelihood(weighted: bool) 
     rng = np.random.default_rng(3)
     shard = shard_with(3, weighted=weighted)
     score, eta = rng.normal(scale=1.5, size=9), rng.beta(5, 2, 5)
-    found, alone = evaluate(shard, score, eta, curvature=False).annotators, evaluate_quality(shard, score, eta)
+    found, alone = (
+        evaluate(shard, score, eta, LOGISTIC, curvature=False).annotators,
+        evaluate_quality(shard, score, eta, LOGISTIC),
+    )
     for k in range(5):
         up, down = eta.copy(), eta.copy()
         up[k] += STEP
@@ -110,7 +113,7 @@ def test_the_curvature_is_the_expected_square_of_the_score_function(weighted: bo
             up, down = log_probability(quality, sign * (d + STEP)), log_probability(quality, sign * (d - STEP))
             information += math.exp(log_probability(quality, sign * d)) * ((up - down) / (2 * STEP)) ** 2
         expected[[i, j]] += information * (shard["pair.weight"][r] if weighted else 1.0)
-    found = evaluate(shard, score, eta, curvature=True).curvature
+    found = evaluate(shard, score, eta, LOGISTIC, curvature=True).curvature
     assert found == pytest.approx(expected, rel=1e-7)
 
 
@@ -120,22 +123,22 @@ def test_tables_and_pairs_of_odds_agree() -> None:
     shard = shard_with(5)
     shard["unit.nodes"] = np.array([0, 10])  # and an item that nobody compared
     score, eta = np.append(rng.normal(scale=2.0, size=9), 0.0), rng.beta(5, 2, 5)
-    table = evaluate(shard, score, eta, curvature=True)
+    table = evaluate(shard, score, eta, LOGISTIC, curvature=True)
     score[9] = 1e6
-    pairs = evaluate(shard, score, eta, curvature=True)
+    pairs = evaluate(shard, score, eta, LOGISTIC, curvature=True)
     assert pairs.objective == pytest.approx(table.objective, rel=1e-14)
     assert pairs.gradient == pytest.approx(table.gradient, rel=1e-11, abs=1e-12)
     assert pairs.curvature == pytest.approx(table.curvature, rel=1e-11)
     for name in ("annotator/first", "annotator/second"):
         assert pairs.annotators[name] == pytest.approx(table.annotators[name], rel=1e-11)
-        assert evaluate_quality(shard, score, eta)[name] == pytest.approx(table.annotators[name], rel=1e-11)
+        assert evaluate_quality(shard, score, eta, LOGISTIC)[name] == pytest.approx(table.annotators[name], rel=1e-11)
 
 
 def test_virtual_games_are_the_regulariser_of_section_3_2() -> None:
     score = np.array([0.0, 1e-9, -0.3, 2.0, -40.0, 99.0, -101.0, 1e5])
     gradient, curvature = np.zeros(8), np.zeros(8)
-    value = kernels.virtual_games(score, 0.7, gradient)
-    kernels.virtual_information(score, 0.7, curvature)
+    value = virtual.virtual_games(score, 0.7, LOGISTIC, gradient)
+    virtual.virtual_information(score, 0.7, LOGISTIC, curvature)
     assert value == pytest.approx(0.7 * math.fsum(log_sigma(x) + log_sigma(-x) for x in score.tolist()), rel=1e-14)
     assert gradient == pytest.approx(-0.7 * np.tanh(0.5 * score), rel=1e-12, abs=1e-16)
     for i, x in enumerate(score.tolist()):
@@ -155,7 +158,7 @@ def test_centred_units_have_nothing_to_gain_from_a_shift() -> None:
     unit = np.cumsum([0, *map(len, parts)])
     score = np.concatenate(parts)
     before = score.copy()
-    kernels.centre(score, unit)
+    virtual.centre(score, unit, LOGISTIC)
     for begin, end in pairwise(unit.tolist()):
         shift = score[begin:end] - before[begin:end]
         assert shift == pytest.approx(shift[:1].repeat(end - begin), abs=1e-10)
