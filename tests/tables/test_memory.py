@@ -11,10 +11,13 @@ import pytest
 from distrank.simulate import simulate_crowd_bt
 
 _PEAK = """
-import resource, sys
+import sys
+from pathlib import Path
 from distrank.cli import main
 code = main(["aggregate", sys.argv[1], "--out", sys.argv[2], "--quiet", "--engine", "local"])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+# not getrusage: its peak is carried over from the process that started this one
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
 sys.exit(code)
 """
 
