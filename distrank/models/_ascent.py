@@ -10,6 +10,9 @@ queries, whole or split, are one optimisation; where they are cut changes nothin
     score.i, gradient.i     points before that, oldest first
     inverse                 H: inverse of the expected curvature (Fisher information and virtual games)
 
+What belongs to no item, the parameter of ties (`kernels.ties`), comes after the items of the split queries: it is one
+more coordinate, with virtual games of its own that keep it finite where nothing or everything was tied.
+
 A vector that stays the same keeps its array, also where it changes its name: engines send only what is new.
 """
 
@@ -101,9 +104,10 @@ def advance_units(shard: Record, local: Record, theta: Record, key: Array) -> tu
 def evaluate_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
     """Evaluate where the block is."""
     strength, law = float(theta["strength"]), int(theta["law"])
-    found = evaluate(shard, local["score"], theta.get("quality"), law, curvature=bool(theta["refresh"]))
+    refresh, log_nu = bool(theta["refresh"]), theta.get("log_nu")
+    found = evaluate(shard, local["score"], theta.get("quality"), law, curvature=refresh, log_nu=log_nu)
     block, sums = evaluated_block(local, strength, law, found.objective, found.gradient, found.curvature)
-    return block, {**sums, **found.annotators}
+    return block, {**sums, **found.annotators, **found.ties}
 
 
 def move_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
@@ -127,14 +131,14 @@ def _block(shard: Record, local: Record) -> Record:
 def evaluate_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
     """What a part adds to the objective and to the derivatives of its query."""
     here = split_slice(shard, theta["split.offsets"])
-    refresh = bool(theta["refresh"])
-    found = evaluate(shard, theta["split.score"][here], theta.get("quality"), int(theta["law"]), curvature=refresh)
+    quality, law, refresh, log_nu = theta.get("quality"), int(theta["law"]), bool(theta["refresh"]), theta.get("log_nu")
+    found = evaluate(shard, theta["split.score"][here], quality, law, curvature=refresh, log_nu=log_nu)
     sums: Record = {"objective": np.asarray(found.objective), "gradient": np.zeros(len(theta["split.score"]))}
     sums["gradient"][here] = found.gradient
     if found.curvature is not None:
         sums["curvature"] = np.zeros(len(theta["split.score"]))
         sums["curvature"][here] = found.curvature
-    return None, {**sums, **found.annotators}
+    return None, {**sums, **found.annotators, **found.ties}
 
 
 def judge_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
@@ -146,12 +150,13 @@ def judge_parts(shard: Record, local: Record, theta: Record, key: Array) -> tupl
 # Between rounds. -----------------------------------------------------------------------------------------------------
 
 
-def first_evaluation(run: Run, theta: Record, strength: float, law: int) -> Record:
+def first_evaluation(run: Run, theta: Record, strength: float, law: int, *, ties: bool = False) -> Record:
     """Theta at scores of 0, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1.
 
-    `law` is one of `kernels.laws`; `quality` is the annotators' parameter in it, and `prior` a belief about it.
+    `law` is one of `kernels.laws`; `quality` is the annotators' parameter in it, and `prior` a belief about it. `ties`
+    says whether ties are an outcome of their own.
     """
-    items = int(theta["split.offsets"][-1])
+    items = int(theta["split.offsets"][-1]) + int(ties)
     block = {f"split.{name}": array for name, array in fresh_block(items).items()}
     theta = {**theta, **block, "pairs": scalar(0), "steps": scalar(0), "strength": scalar(strength)}
     theta["law"] = scalar(law)
@@ -162,11 +167,12 @@ def evaluation(run: Run, theta: Record, control: Control | None) -> Record:
     """A round that evaluates where the blocks are, after moving them where a control is given."""
     if control is not None:
         theta = _split_moved(theta, control)
-    refresh = scalar(_is_power_of_four(int(theta["steps"])))
+    refresh = scalar(_refreshes(theta))
     shown = {name: theta[name] for name in ("strength", "law", "quality") if name in theta} | {"refresh": refresh}
+    shown |= tie_parameter(theta)
     units = run(evaluate_units, shown) if control is None else run(advance_units, shown | control)
     parts = run(evaluate_parts, shown | _split_shown(theta), on=PARTS)
-    theta, sums = _split_evaluated(theta, parts)
+    theta, sums = _split_evaluated(theta, units, parts)
     for name in ("objective", "products", "squares"):
         theta[name] = sums[name] + units[name] if units else sums[name]
     if "quality" in theta:
@@ -239,8 +245,9 @@ def _quality_of(theta: Record) -> Record:
     return {name: theta[name] for name in ("quality", "first", "second") if name in theta}
 
 
-def _is_power_of_four(steps: int) -> bool:
+def _refreshes(theta: Record) -> bool:
     """When to measure the curvature again: at steps 0, 1, 4, 16, ..."""
+    steps = int(theta["steps"])
     return steps == 0 or (steps & (steps - 1) == 0 and steps.bit_length() % 2 == 1)
 
 
@@ -255,11 +262,24 @@ def _split_moved(theta: Record, control: Control) -> Record:
     return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}
 
 
-def _split_evaluated(theta: Record, parts: Record) -> tuple[Record, Record]:
-    """Theta with what the parts found, and the sums of the split queries' block."""
+def tie_parameter(theta: Record) -> Record:
+    """`log_nu`, where ties are an outcome of their own."""
+    items = int(theta["split.offsets"][-1])
+    return {"log_nu": np.asarray(theta["split.score"][items])} if len(theta["split.score"]) > items else {}
+
+
+def _split_evaluated(theta: Record, units: Record, parts: Record) -> tuple[Record, Record]:
+    """Theta with what was found about its block, and the sums of that block."""
     block = {name: theta[f"split.{name}"] for name in BLOCK}
     nothing = np.zeros(len(block["score"]))
-    objective, gradient = float(parts.get("objective", np.asarray(0.0))), parts.get("gradient", nothing)
+    objective, gradient = float(parts.get("objective", np.asarray(0.0))), parts.get("gradient", nothing).copy()
     strength, law = float(theta["strength"]), int(theta["law"])
-    block, sums = evaluated_block(block, strength, law, objective, gradient, parts.get("curvature"))
+    curvature = parts.get("curvature", nothing).copy() if _refreshes(theta) else None
+    if len(nothing) > int(theta["split.offsets"][-1]):
+        for sums in (units, parts):
+            slope, bend = sums.get("ties", np.zeros(2))
+            gradient[-1] += slope
+            if curvature is not None:
+                curvature[-1] += bend
+    block, sums = evaluated_block(block, strength, law, objective, gradient, curvature)
     return {**theta, **{f"split.{name}": block[name] for name in BLOCK}}, sums

@@ -1,6 +1,7 @@
 """What every pairwise model shares: preferences as the kernels take them, agreement with the consensus, outputs.
 
-A tie is half a win each way: two preferences of half the weight. Preferences without weight are left out at loading.
+A tie is half a win each way, two preferences of half the weight, unless it is an outcome of its own (`_ties`).
+Preferences without weight are left out at loading.
 Item scores of whole queries are in `local`, those of split queries in theta (`split.score`, one block after the other).
 """
 
@@ -68,6 +69,7 @@ def prepared(shard: Record, *, ties: str) -> Record:
     kept = {name: array for name, array in shard.items() if not name.startswith("row.")}
     return {
         **kept,
+        **(tied_pairs(shard) if ties == "davidson" else {}),
         "pair.run": run,
         "pair.owner": owner,
         "pair.winner": winner.astype(np.uint32, copy=False),
@@ -76,6 +78,16 @@ def prepared(shard: Record, *, ties: str) -> Record:
         "pair.unit": np.searchsorted(run, unit).astype(np.int64),
         "annotator.code": codes,
     }
+
+
+def tied_pairs(shard: Record) -> Record:
+    """The pairs that were tied, in place of two preferences each."""
+    tie, weight = shard.get("row.tie"), shard.get("row.weight")
+    kept = np.zeros(len(shard["row.winner"]), bool) if tie is None else tie.astype(bool)
+    if weight is not None:
+        kept = kept & (weight > 0.0)
+    pairs = {f"tie.{name}": shard[f"row.{side}"][kept] for name, side in (("one", "winner"), ("other", "loser"))}
+    return pairs if weight is None else {**pairs, "tie.weight": weight[kept]}
 
 
 def _distinct(values: Array) -> tuple[Array, Array]:

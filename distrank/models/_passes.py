@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distrank.kernels import laws
+from distrank.kernels import laws, ties
 from distrank.kernels import preferences as kernels
 from distrank.models._pairwise import Rows, by_annotator, fitted_rows
 from distrank.records import Array, Record
@@ -26,6 +26,7 @@ class Evaluation(NamedTuple):
     gradient: Array
     curvature: Array | None  # expected, by item
     annotators: Record  # first and (negative) second derivatives in the annotators' parameter
+    ties: Record  # `ties`: slope and curvature in log nu, where ties are an outcome of their own
 
 
 class _Odds(NamedTuple):
@@ -54,8 +55,13 @@ def _odds(shard: Record, score: Array, eta: Array | None) -> _Odds:
     return _Odds(rows._replace(winner=first_sides, loser=first_sides + np.uint32(1)), table, beyond, by_item=False)
 
 
-def evaluate(shard: Record, score: Array, quality: Array | None, law: int, *, curvature: bool) -> Evaluation:
-    """Objective and derivatives in scores and quality (the parameter of the law), which is None where all are 1."""
+def evaluate(
+    shard: Record, score: Array, quality: Array | None, law: int, *, curvature: bool, log_nu: Array | None = None
+) -> Evaluation:
+    """Objective and derivatives in scores and quality (the parameter of the law), which is None where all are 1.
+
+    `log_nu` is the parameter of ties where they are an outcome of their own (`kernels.ties`).
+    """
     codes = shard["annotator.code"]
     parameter = None if quality is None else quality[codes]
     first, second = np.zeros(len(codes)), np.zeros(len(codes))
@@ -76,7 +82,21 @@ def evaluate(shard: Record, score: Array, quality: Array | None, law: int, *, cu
             diagonal = np.zeros(len(score))
             laws.information(*rows, score, parameter, law, diagonal)
     annotators = {} if quality is None else by_annotator(shard, len(quality), first=first, second=second)
-    return Evaluation(objective, gradient, diagonal, annotators)
+    tied: Record = {}
+    if log_nu is not None:
+        value, tied = _ties(shard, score, float(log_nu), gradient, diagonal)
+        objective += value
+    return Evaluation(objective, gradient, diagonal, annotators, tied)
+
+
+def _ties(shard: Record, score: Array, log_nu: float, gradient: Array, diagonal: Array | None) -> tuple[float, Record]:
+    """Which pairs were tied and which were not: adds to gradient and diagonal."""
+    rows = fitted_rows(shard)
+    untied = ties.log_likelihood(rows.winner, rows.loser, rows.weight, score, log_nu, False, gradient, diagonal)
+    tied = ties.log_likelihood(
+        shard["tie.one"], shard["tie.other"], shard.get("tie.weight"), score, log_nu, True, gradient, diagonal
+    )
+    return untied[0] + tied[0], {"ties": np.array([untied[1] + tied[1], untied[2] + tied[2]])}
 
 
 def evaluate_quality(shard: Record, score: Array, quality: Array, law: int) -> Record:

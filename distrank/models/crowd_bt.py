@@ -32,7 +32,6 @@ import numpy as np
 from distrank.contract import PARTS, Info, Run
 from distrank.errors import UsageError
 from distrank.kernels import preferences as kernels
-from distrank.models._ascent import first_evaluation
 from distrank.models._pairwise import by_annotator, rows_of, shares, split_slice
 from distrank.models._profile import ProfileModel
 from distrank.models.bradley_terry import BradleyTerrySettings
@@ -78,7 +77,7 @@ class CrowdBT(ProfileModel):
             theta |= self._prior(theta["start"])
         if self.profiles and not (theta["start"] == 1.0).all():
             theta["quality"] = theta["start"]
-        return self.checked(first_evaluation(run, theta, self.settings.regularization, self.law))
+        return self.checked(self.first_evaluation(run, theta))
 
     def _prior(self, start: Array) -> Record:
         """The prior as `_priors` takes it, and the start at a distance from the bounds that it forbids."""

@@ -12,13 +12,23 @@ must fit into the memory of one worker.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from distrank.models._pairwise import rows_of
-from distrank.models.bradley_terry import BradleyTerry
+from distrank.models.bradley_terry import BradleyTerry, BradleyTerrySettings
 from distrank.records import Record
+from distrank.settings import setting
 
 EVEN = 1e-9  # of the weight of a pair: a lead below this is the rounding of sums, not a majority
+
+
+@dataclass(frozen=True)
+class MajorityBTSettings(BradleyTerrySettings):
+    """Settings of `majority-bt`."""
+
+    ties: str = setting("half", "a tie is half a vote each way, or is left out", choices=("half", "drop"))
 
 
 class MajorityBT(BradleyTerry):
@@ -27,6 +37,7 @@ class MajorityBT(BradleyTerry):
     name = "majority-bt"
     title = "Majority-BT: Bradley-Terry on the majority vote of every pair"
     split = "never"
+    Settings = MajorityBTSettings
 
     def prepare(self, shard: Record) -> Record:
         shard = super().prepare(shard)

@@ -29,7 +29,6 @@ import numpy as np
 
 from distrank.contract import Info, Run
 from distrank.kernels.laws import SCALED
-from distrank.models._ascent import first_evaluation
 from distrank.models._profile import ProfileModel
 from distrank.models.bradley_terry import BradleyTerrySettings
 from distrank.records import Record, scalar
@@ -58,7 +57,7 @@ class VarianceBT(ProfileModel):
         strength = self.settings.scale_prior
         theta |= {"start": np.ones(info.annotators), "released": scalar(False)}
         theta["prior"] = np.array([strength, 0.0, strength])
-        return self.checked(first_evaluation(run, theta, self.settings.regularization, self.law))
+        return self.checked(self.first_evaluation(run, theta))
 
     def annotators(self, theta: Record, info: Info) -> Record:
         return {**super().annotators(theta, info), "scale": theta.get("quality", theta["start"])}
