@@ -19,7 +19,8 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
     unit.judgments   judgments, annotators and connected           node.gold                relevance from the gold
     unit.annotators    components of the comparison graph,                                  table, NaN where unknown
     unit.components    of the whole unit (also on a part of it)    node.id.*, unit.id.*     the ids (tables.ids)
-    row.annotator    global code of the annotator
+    row.annotator    global code of the annotator                  [gold.winner, .loser]    nodes of known order (gold
+                                                                                            pairs), also on every part
     row.winner, row.loser, [row.tie], [row.weight]    preferences; nodes are numbered within the shard
     row.item, row.rating or row.rank, [row.weight]    ratings, rankings
 

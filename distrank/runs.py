@@ -32,7 +32,7 @@ from distrank.store.checkpoints import CheckpointFolder
 from distrank.store.files import write_json
 from distrank.store.publish import OutputFolder, PublishedRun
 from distrank.tables.export import write_csv
-from distrank.tables.gold import Gold, read_gold
+from distrank.tables.gold import AnyGold, read_gold
 from distrank.tables.judgments import Judgments
 from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, write_table
 from distrank.tables.read import read_judgments
@@ -157,7 +157,7 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
 
 def fit_judgments(
     judgments: Judgments,
-    gold: Gold | None,
+    gold: AnyGold | None,
     model: Model,
     engine: Engine,
     stages: Stages,
@@ -205,7 +205,7 @@ def split_settings(method: str, values: Mapping[str, Any]) -> tuple[Model, Input
 
 
 def identity_of(
-    judgments: Judgments, gold: Gold | None, model: Model, input_settings: InputSettings, seed: int
+    judgments: Judgments, gold: AnyGold | None, model: Model, input_settings: InputSettings, seed: int
 ) -> dict[str, Any]:
     """Everything that a result depends on: its hash is the run id, and checkpoints are bound to it."""
     return {

@@ -80,7 +80,8 @@ def _rule(field: dataclasses.Field[Any]) -> str:
 
 def _parse(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
     """One value, converted to the field's type and checked against its rule."""
-    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    union = typing.get_origin(hint) in (types.UnionType, typing.Union)
+    options = typing.get_args(hint) if union else (hint,)
     if type(None) in options and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
     for option in options:
@@ -92,9 +93,17 @@ def _parse(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
             continue
         if _obeys(field, converted):
             return converted
+    raise UsageError(f"setting {field.name}={value!r}: expected {_expected(field, options)}")
+
+
+def _expected(field: dataclasses.Field[Any], options: tuple[Any, ...]) -> str:
+    """What a value may be: types with the rule that numbers obey, then words."""
     rule = _rule(field)
-    names = " or ".join(_type_name(option) for option in options)
-    raise UsageError(f"setting {field.name}={value!r}: expected {names}" + (f", {rule}" if rule else ""))
+    if field.metadata.get("choices"):
+        return f"text, {rule}"
+    words = [option for option in options if typing.get_origin(option) is typing.Literal]
+    names = " or ".join(_type_name(option) for option in options if option not in words)
+    return ", ".join([name for name in (names, rule) if name] + [f"or {_type_name(option)}" for option in words])
 
 
 def _convert(option: Any, value: Any) -> Any:
@@ -146,7 +155,7 @@ def _obeys(field: dataclasses.Field[Any], value: Any) -> bool:
 
 def _type_name(option: Any) -> str:
     if typing.get_origin(option) is typing.Literal:
-        return "text"
+        return " or ".join(map(str, typing.get_args(option)))
     if typing.get_origin(option) is tuple:
         return ",".join(_type_name(kind) for kind in typing.get_args(option))
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "none"}[option]

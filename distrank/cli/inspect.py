@@ -168,7 +168,8 @@ def run_methods(options: argparse.Namespace) -> int:
 
 
 def run_validate(options: argparse.Namespace) -> int:
-    from distrank.tables.gold import read_gold, unknown_items
+    from distrank.tables.gold import read_gold
+    from distrank.tables.gold_lookup import unknown_items
     from distrank.tables.read import read_judgments
 
     with Reporter(options.quiet or options.json) as report:

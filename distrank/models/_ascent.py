@@ -110,6 +110,16 @@ def evaluate_units(shard: Record, local: Record, theta: Record, key: Array) -> t
     return block, {**sums, **found.annotators, **found.ties}
 
 
+def forget_scores(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
+    """Back to the beginning."""
+    return {}, {}
+
+
+def turn_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
+    """All scores reversed."""
+    return {**local, "score": -local["score"]}, {}
+
+
 def move_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
     """Move, then look at the annotators' quality alone."""
     block = moved_block(_block(shard, local), theta, shard["unit.nodes"], int(theta["law"]))

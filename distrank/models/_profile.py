@@ -26,12 +26,20 @@ NEWTON_ROUNDS = 100
 class ProfileModel(BradleyTerry):
     """Fits the scores with every annotator at `start` in theta, then both; `released` says which of the two."""
 
+    def begin_fit(self, run: Run, theta: Record, start: int, strength: float) -> Record:
+        """Theta at scores of 0 and one of `starts`; parameters that are all 1 need no place in it."""
+        theta = {name: value for name, value in theta.items() if name != "quality"}
+        theta |= {"start": theta["starts"][start], "released": scalar(False)}
+        if self.profiles and not (theta["start"] == 1.0).all():
+            theta["quality"] = theta["start"]
+        return super().begin_fit(run, theta, start, strength)
+
     @property
     def profiles(self) -> bool:
         """Whether the annotators' parameters are fitted at all."""
         return True
 
-    def iterate(self, run: Run, theta: Record) -> Record:
+    def climbed(self, run: Run, theta: Record) -> Record:
         if bool(theta["released"]):
             return self.checked(ascend(run, theta, profile))
         if self.profiles and float(theta["decrement"]) <= STARTED * abs(float(theta["objective"])):
@@ -48,8 +56,8 @@ class ProfileModel(BradleyTerry):
         slope = projected(theta)
         norm = math.hypot(float(theta["gradient"]), math.sqrt(dot(slope, slope)))
         distance = float(theta["decrement"]) + 0.5 * dot(newton_gains(theta), np.ones(len(slope)))
-        near = distance <= self.settings.tolerance * abs(float(theta["objective"]))
-        return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": scalar(near)}
+        near = scalar(self.is_near(theta, distance))
+        return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": near}
 
 
 def release(run: Run, theta: Record) -> Record:

@@ -9,6 +9,9 @@ sum of scores has to be fixed.
 A tie is half a win each way, or (`ties=davidson`) an outcome of its own, likelier between even items; how likely is
 one parameter nu for all, estimated with the scores (`kernels.ties`).
 
+`regularization=auto` takes the strength whose scores agree best with gold (`_selection`). Gold has no other part in
+the fit; how well the scores agree with it is in the result.
+
 [Chen13] Chen, Bennett, Collins-Thompson, Horvitz: Pairwise ranking aggregation in a crowdsourced setting. WSDM 2013.
 """
 
@@ -16,11 +19,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from distrank.contract import Info, Run, Traits
+from distrank.errors import UsageError
 from distrank.kernels.laws import LOGISTIC
-from distrank.models._ascent import ascend, decrement, first_evaluation, tie_parameter
+from distrank.models import _selection as selection
+from distrank.models._ascent import ascend, decrement, first_evaluation, forget_scores, tie_parameter
+from distrank.models._gold import GoldAgreement, gold_agreement
 from distrank.models._pairwise import PairwiseModel
 from distrank.records import Record, scalar
 from distrank.settings import setting
@@ -30,7 +38,11 @@ from distrank.settings import setting
 class BradleyTerrySettings:
     """Settings of `bradley-terry`."""
 
-    regularization: float = setting(0.5, "strength lambda of a virtual win and loss of every item", above=0.0)
+    regularization: float | Literal["auto"] = setting(
+        selection.DEFAULT,
+        "strength lambda of a virtual win and loss of every item, or auto: the one that agrees best with gold",
+        above=0.0,
+    )
     ties: str = setting(
         "half",
         "a tie is half a win each way, is left out, or is an outcome of its own (Davidson's model)",
@@ -55,14 +67,38 @@ class BradleyTerry(PairwiseModel):
     diagnostics = ("objective", "gradient", "decrement")
 
     def begin(self, run: Run, info: Info) -> Record:
-        return self.checked(self.first_evaluation(run, self.empty_theta(info)))
+        theta = {**self.empty_theta(info), "gold": scalar(info.gold)}
+        theta |= self.starts(run, info, theta)
+        if self.settings.regularization != selection.AUTO:
+            return self.begin_fit(run, theta, 0, self.settings.regularization)
+        if not info.gold:
+            raise UsageError(
+                "setting regularization='auto' needs a gold table (--gold) to choose on; without one give a number "
+                f"(the default is {selection.DEFAULT})"
+            )
+        theta |= selection.fresh_trials(len(theta.get("starts", "1")))
+        return self.begin_fit(run, theta, *selection.current(theta))
 
-    def first_evaluation(self, run: Run, theta: Record) -> Record:
+    def starts(self, run: Run, info: Info, theta: Record) -> Record:  # noqa: ARG002 (scores alone start at 0)
+        """Entries of theta from which fits can begin; `starts` has a row for each where there are several."""
+        return {}
+
+    def begin_fit(self, run: Run, theta: Record, start: int, strength: float) -> Record:  # noqa: ARG002
         """Theta at scores of 0."""
         ties = self.settings.ties == "davidson"
-        return first_evaluation(run, theta, self.settings.regularization, self.law, ties=ties)
+        return self.checked(first_evaluation(run, theta, strength, self.law, ties=ties))
 
     def iterate(self, run: Run, theta: Record) -> Record:
+        theta = self.climbed(run, theta)
+        if not (selection.is_choosing(theta) and bool(theta["converged"])):
+            return theta
+        found = gold_agreement(run, theta)
+        theta = selection.with_trial(theta, max(found.right, found.wrong) if self.mirrors else found.right)
+        run(forget_scores, {})
+        return self.begin_fit(run, theta, *selection.current(theta))
+
+    def climbed(self, run: Run, theta: Record) -> Record:
+        """One step up."""
         return self.checked(ascend(run, theta))
 
     def checked(self, theta: Record) -> Record:
@@ -70,14 +106,60 @@ class BradleyTerry(PairwiseModel):
 
         `gradient` is the 2-norm of the gradient, `decrement` the estimated distance of the objective to its maximum.
         """
-        distance = decrement(theta)
-        near = distance <= self.settings.tolerance * abs(float(theta["objective"]))
-        norm = math.sqrt(float(theta["squares"]))
-        return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": scalar(near)}
+        distance, norm = decrement(theta), math.sqrt(float(theta["squares"]))
+        near = scalar(self.is_near(theta, distance))
+        return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": near}
+
+    def is_near(self, theta: Record, distance: float) -> bool:
+        """Whether the objective is near enough to its maximum."""
+        tolerance = self.settings.tolerance
+        if selection.is_choosing(theta):
+            tolerance = max(tolerance, selection.ROUGH)
+        return bool(distance <= tolerance * abs(float(theta["objective"])))
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether reversed scores, with annotators turned around, fit exactly as well."""
+        return False
+
+    def mirrored(self, run: Run, theta: Record) -> Record:
+        """The reversed solution."""
+        raise NotImplementedError
+
+    def conclude(self, run: Run, theta: Record) -> Record:
+        """Gold decides between a solution and its mirror image."""
+        if bool(theta["gold"]):
+            found = gold_agreement(run, theta)
+            if self.mirrors and found.wrong > found.right:
+                theta, found = self.mirrored(run, theta), GoldAgreement(found.wrong, found.right, found.pairs)
+                theta = {**theta, "reversed": scalar(True)}
+            theta = {**theta, "gold.agreement": np.array(found)}
+        return super().conclude(run, theta)
+
+    def warnings(self, theta: Record, info: Info) -> list[str]:
+        found, gold = super().warnings(theta, info), gold_of(theta)
+        if gold.wrong > gold.right:
+            found.append(
+                f"the scores have {gold.wrong:,} of {gold.pairs:,} gold pairs in the opposite order and only "
+                f"{gold.right:,} in the true one: most judgments may be wrong or malicious"
+            )
+        return found
 
     def diagnosis(self, theta: Record) -> dict[str, Any]:
-        found = {
+        found: dict[str, Any] = {
             "projected_gradient_norm": float(theta["gradient"]),
             "distance_to_optimum": float(theta["decrement"]),
         }
-        return found | {name: float(value) for name, value in tie_parameter(theta).items()}
+        found |= {name: float(value) for name, value in tie_parameter(theta).items()}
+        if "gold.agreement" in theta:
+            found["gold"] = gold_of(theta)._asdict() | {"reversed": "reversed" in theta}
+        return found | ({"chosen": self.chosen(theta)} if "trial" in theta else {})
+
+    def chosen(self, theta: Record) -> dict[str, Any]:
+        """What `regularization=auto` took."""
+        return {"regularization": float(theta["strength"])}
+
+
+def gold_of(theta: Record) -> GoldAgreement:
+    """How the final scores agree with gold; all 0 without gold."""
+    return GoldAgreement(*theta.get("gold.agreement", np.zeros(3, np.int64)).tolist())

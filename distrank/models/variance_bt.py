@@ -31,7 +31,7 @@ from distrank.contract import Info, Run
 from distrank.kernels.laws import SCALED
 from distrank.models._profile import ProfileModel
 from distrank.models.bradley_terry import BradleyTerrySettings
-from distrank.records import Record, scalar
+from distrank.records import Record
 from distrank.settings import setting
 
 
@@ -52,12 +52,9 @@ class VarianceBT(ProfileModel):
     Settings = VarianceBTSettings
     law = SCALED
 
-    def begin(self, run: Run, info: Info) -> Record:
-        theta = self.empty_theta(info)
+    def starts(self, run: Run, info: Info, theta: Record) -> Record:  # noqa: ARG002 (every scale starts at 1)
         strength = self.settings.scale_prior
-        theta |= {"start": np.ones(info.annotators), "released": scalar(False)}
-        theta["prior"] = np.array([strength, 0.0, strength])
-        return self.checked(self.first_evaluation(run, theta))
+        return {"starts": np.ones((1, info.annotators)), "prior": np.array([strength, 0.0, strength])}
 
     def annotators(self, theta: Record, info: Info) -> Record:
         return {**super().annotators(theta, info), "scale": theta.get("quality", theta["start"])}

@@ -31,6 +31,7 @@ SHAPES: dict[Form, Shape] = {
     "rankings": Shape("rankings", ("annotator", "item", "rank"), ("weight", "timestamp")),
 }
 GOLD = Shape("gold", ("item", "relevance"))
+GOLD_PAIRS = Shape("gold pairs", ("winner", "loser"))
 
 
 @dataclass(frozen=True)

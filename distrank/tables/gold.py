@@ -1,4 +1,4 @@
-"""The gold table: graded truth for some items of some queries.
+"""The gold table: graded truth for some items of some queries, or the true order of some pairs of items.
 
 Gold is small and decides much, so a bad row is an error and not set aside. Items that nobody judged are only counted.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,12 @@ from distrank.errors import InputError
 from distrank.records import Array
 from distrank.tables.batches import Batch, TableFile
 from distrank.tables.checks import NOT_TEXT, Reasons, check_ids, check_values
-from distrank.tables.columns import GOLD, Plan, check_renames, plan_columns
+from distrank.tables.columns import GOLD, GOLD_PAIRS, Plan, Shape, check_renames, plan_columns
 from distrank.tables.encode import constant_column
 from distrank.tables.fingerprint import content_fingerprint
 from distrank.tables.formats import open_table
 from distrank.tables.frames import Frame, FrameTable
-from distrank.tables.ids import plain_ids, same_ids, show_id, whole_numbers
-from distrank.tables.judgments import Judgments
+from distrank.tables.ids import plain_ids, same_ids, show_id
 from distrank.tables.sources import Location, find_files, source_name
 
 
@@ -42,8 +41,29 @@ class Gold:
         return len(self.relevance)
 
 
-def read_gold(source: Location | Sequence[Location], *, columns: Mapping[str, str] | None = None) -> Gold:
-    """Read `query, item, relevance` from a file, a folder or several of them; without queries there is one, `all`."""
+@dataclass(frozen=True)
+class GoldPairs:
+    """One row for every pair of known order."""
+
+    query: pa.Array
+    winner: pa.Array
+    loser: pa.Array
+    source: str = "gold"
+    content: str = ""
+    files: Sequence[dict[str, Any]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+AnyGold: TypeAlias = Gold | GoldPairs
+
+
+def read_gold(source: Location | Sequence[Location], *, columns: Mapping[str, str] | None = None) -> AnyGold:
+    """Read `query, item, relevance`, or `query, winner, loser`, from a file, a folder or several of them.
+
+    Without a query column there is one query, `all`.
+    """
     files = find_files(source)
     rows = _GoldRows(columns or {})
     for file in files:
@@ -51,7 +71,7 @@ def read_gold(source: Location | Sequence[Location], *, columns: Mapping[str, st
     return rows.finish(source_name(source), [file.fingerprint() for file in files])
 
 
-def gold_from_frame(frame: Frame, *, columns: Mapping[str, str] | None = None) -> Gold:
+def gold_from_frame(frame: Frame, *, columns: Mapping[str, str] | None = None) -> AnyGold:
     """Gold from a DataFrame or an Arrow table."""
     rows = _GoldRows(columns or {})
     rows.add(FrameTable(frame, "gold"), {})
@@ -59,25 +79,31 @@ def gold_from_frame(frame: Frame, *, columns: Mapping[str, str] | None = None) -
 
 
 class _GoldRows:
-    """Collects and checks the rows of a gold table."""
+    """Collects and checks the rows of a gold table, graded items or pairs: the first file says which."""
 
     def __init__(self, renames: Mapping[str, str]) -> None:
-        check_renames(renames, [GOLD])
+        check_renames(renames, [GOLD, GOLD_PAIRS])
         self.renames = renames
-        self.chunks: dict[str, list[pa.Array]] = {"query": [], "item": []}
+        self.shape: Shape | None = None
+        self.chunks: dict[str, list[pa.Array]] = {}
         self.relevance: list[Array] = []
 
     def add(self, table: TableFile, partitions: Mapping[str, str | None]) -> None:
-        plan = plan_columns(table.name, table.columns, partitions, GOLD, self.renames, sparse=table.sparse)
+        if self.shape is None:
+            named = [self.renames.get(column, column) for column in GOLD_PAIRS.required]
+            self.shape = GOLD_PAIRS if all(name in table.columns for name in named) else GOLD
+            self.chunks = {name: [] for name in ("query", *self.shape.required) if name != "relevance"}
+        plan = plan_columns(table.name, table.columns, partitions, self.shape, self.renames, sparse=table.sparse)
         for batch in table.batches(plan.wanted, plan.ids):
             self._add(table.name, batch, plan)
 
-    def finish(self, source: str, files: Sequence[dict[str, Any]]) -> Gold:
-        if not self.relevance:
+    def finish(self, source: str, files: Sequence[dict[str, Any]]) -> AnyGold:
+        if not any(self.chunks.values()):
             raise InputError(f"{source}: there are no rows")
-        query = pa.chunked_array(self.chunks["query"]).combine_chunks()
-        item = pa.chunked_array(self.chunks["item"]).combine_chunks()
-        return _without_copies(Gold(query, item, np.concatenate(self.relevance), source, files=files))
+        ids = {name: pa.chunked_array(chunks).combine_chunks() for name, chunks in self.chunks.items()}
+        if self.shape is GOLD_PAIRS:
+            return _consistent_pairs(GoldPairs(**ids, source=source, files=files))
+        return _without_copies(Gold(**ids, relevance=np.concatenate(self.relevance), source=source, files=files))
 
     def _add(self, source: str, batch: Batch, plan: Plan) -> None:
         if batch.malformed:
@@ -95,9 +121,13 @@ class _GoldRows:
         for name, chunks in self.chunks.items():
             chunks.append(_ids(source, name, columns[name], chunks))
             check_ids(reasons, name, chunks[-1])
-        self.relevance.append(
-            check_values(reasons, "relevance", f"{source}: the column 'relevance'", columns["relevance"])
-        )
+        if self.shape is GOLD:
+            self.relevance.append(
+                check_values(reasons, "relevance", f"{source}: the column 'relevance'", columns["relevance"])
+            )
+        else:
+            same = pc.equal(self.chunks["winner"][-1], self.chunks["loser"][-1])
+            reasons.add(pc.fill_null(same, False).to_numpy(zero_copy_only=False), "winner and loser are the same item")
         if reasons.code.any():
             place = int(reasons.code.nonzero()[0][0])
             reason = reasons.texts[reasons.code[place]]
@@ -138,59 +168,33 @@ def _without_copies(gold: Gold) -> Gold:
     return Gold(gold.query.take(rows), gold.item.take(rows), relevance, gold.source, content, gold.files)
 
 
-class GoldLookup:
-    """Gold in the codes of the judgments; remembers which of its rows were asked for."""
-
-    def __init__(self, gold: Gold, judgments: Judgments) -> None:
-        self.gold = gold
-        self.base = np.uint64(max(len(judgments.items), 1))
-        query = _codes(gold, "query", gold.query, judgments.queries)
-        item = _codes(gold, "item", gold.item, judgments.items)
-        known = np.flatnonzero((query >= 0) & (item >= 0))
-        keys = query[known].astype(np.uint64) * self.base + item[known].astype(np.uint64)
-        order = np.argsort(keys, kind="stable")
-        self.keys, self.rows = keys[order], known[order]
-        self.found = np.zeros(len(gold), bool)
-
-    def __call__(self, query: Array, item: Array) -> Array:
-        """The relevance of every (query, item) pair of codes, NaN where unknown."""
-        if len(self.keys) == 0:
-            return np.full(len(query), np.nan)
-        keys = query.astype(np.uint64) * self.base + item
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        hit = self.keys[place] == keys
-        self.found[self.rows[place[hit]]] = True
-        return np.where(hit, self.gold.relevance[self.rows[place]], np.nan)
-
-    def warnings(self) -> list[str]:
-        """What to say about gold items that nobody judged, once all units were looked up."""
-        strangers = np.flatnonzero(~self.found)
-        if len(strangers) == 0:
-            return []
-        query, item = self.gold.query, self.gold.item
-        examples = [f"{show_id(query[i].as_py())} / {show_id(item[i].as_py())}" for i in strangers[:3].tolist()]
-        count = f"{len(strangers):,} of {len(self.gold):,}"
-        where = f"{self.gold.source}: {count} gold items occur in no judgment of their query and are ignored"
-        return [f"{where}, such as (query / item) {', '.join(examples)}"]
-
-
-def unknown_items(gold: Gold, judgments: Judgments) -> list[str]:
-    """What to say about gold items that nobody judged."""
-    lookup = GoldLookup(gold, judgments)
-    for column in judgments.item_columns:
-        lookup(judgments.query, column)
-    return lookup.warnings()
-
-
-def _codes(gold: Gold, name: str, ids: pa.Array, known: pa.Array) -> Array:
-    """The code of every gold id, -1 where the judgments do not know it."""
-    if not same_ids(ids.type, known.type):
-        # CSV holds the numbers of a Parquet file as text
-        numbers, known_numbers = whole_numbers(ids), whole_numbers(known) if pa.types.is_integer(known.type) else None
-        if numbers is None or known_numbers is None:
-            raise InputError(
-                f"{gold.source}: the column {name} holds {ids.type}, but the judgments hold {known.type}; "
-                "ids must have one type in all tables"
-            )
-        ids, known = numbers, known_numbers
-    return pc.fill_null(pc.index_in(ids.cast(known.type), known), -1).to_numpy(zero_copy_only=False)
+def _consistent_pairs(gold: GoldPairs) -> GoldPairs:
+    """Gold with one row per pair and its fingerprint; a pair in both orders is an error."""
+    query = gold.query.dictionary_encode()
+    kind = gold.winner.type
+    both = pa.concat_arrays([gold.winner, gold.loser.cast(kind)]).dictionary_encode()
+    code = both.indices.to_numpy().astype(np.int64)
+    winner, loser = code[: len(gold)], code[len(gold) :]
+    of_query = query.indices.to_numpy().astype(np.int64)
+    low, high = np.minimum(winner, loser), np.maximum(winner, loser)
+    order = np.lexsort((high, low, of_query))
+    keys = np.stack([of_query, low, high])[:, order]
+    same = (np.diff(keys) == 0).all(axis=0)
+    clash = np.flatnonzero(same & (winner[order][1:] != winner[order][:-1]))
+    if len(clash):
+        one = int(order[clash[0]])
+        pair = f"{show_id(gold.winner[one].as_py())} and {show_id(gold.loser[one].as_py())}"
+        raise InputError(
+            f"{gold.source}: query {show_id(gold.query[one].as_py())} has the pair {pair} in both orders; keep one"
+        )
+    keep = np.sort(order[np.concatenate([[True], ~same])])
+    coded = [(query.dictionary, of_query[keep]), (both.dictionary, winner[keep]), (both.dictionary, loser[keep])]
+    content = content_fingerprint("gold pairs", coded, [])
+    rows = pa.array(keep)
+    ids = {"query": gold.query, "winner": gold.winner, "loser": gold.loser.cast(kind)}
+    return GoldPairs(
+        **{name: column.take(rows) for name, column in ids.items()},
+        source=gold.source,
+        content=content,
+        files=gold.files,
+    )

@@ -21,7 +21,7 @@ from distrank.kernels.grouping import (
     tally,
 )
 from distrank.records import Array, Record, scalar
-from distrank.tables.gold import GoldLookup
+from distrank.tables.gold_lookup import Lookup
 from distrank.tables.ids import pack_ids
 from distrank.tables.order import canonical_order
 
@@ -37,7 +37,7 @@ class Context:
     queries: pa.Array
     items: pa.Array
     annotators: int
-    gold: GoldLookup | None
+    gold: Lookup | None
     rows_per_shard: int
     whole_annotators: bool  # whether the rows of an annotator stay together where a unit is split
 
@@ -238,7 +238,8 @@ def _record(
         "unit.judgments": nodes.judgments,
         "unit.annotators": nodes.annotators,
         "unit.components": components,
-        "node.gold": np.full(len(item), np.nan) if context.gold is None else context.gold(query, item),
+        "node.gold": np.full(len(item), np.nan) if context.gold is None else context.gold.grades(query, item),
+        **({} if context.gold is None else context.gold.pairs(nodes.query, nodes.item)),
         **pack_ids("node.id", context.items.take(pa.array(item))),
         **pack_ids("unit.id", context.queries.take(pa.array(members.query[shown]))),
         "row.annotator": rows.annotator,

@@ -18,7 +18,8 @@ from distrank.engine.base import MemorySource
 from distrank.errors import InputError, UsageError
 from distrank.kernels.grouping import scatter, scatter_positions, tally
 from distrank.records import Array, Record, frozen
-from distrank.tables.gold import Gold, GoldLookup
+from distrank.tables.gold import AnyGold
+from distrank.tables.gold_lookup import look_up
 from distrank.tables.judgments import Judgments
 from distrank.tables.pieces import Context, Members, Rows, part_records, shard_record
 from distrank.tables.sequence import order_warnings, time_positions
@@ -49,7 +50,7 @@ def build_shards(
     form: Form,
     unit: Unit = "query",
     split: Split = "rows",
-    gold: Gold | None = None,
+    gold: AnyGold | None = None,
     rows_per_shard: int = ROWS_PER_SHARD,
 ) -> Sharded:
     """Lay the judgments out in the given form. Ratings and rankings become preferences where those are asked for.
@@ -68,7 +69,7 @@ def build_shards(
     if ordered:
         rows_per_shard = max(len(judgments), 1)
     layout = lay_out(units, sizes, rows_per_shard, split=split in ("rows", "annotator"))
-    lookup = None if gold is None else GoldLookup(gold, judgments)
+    lookup = None if gold is None else look_up(gold, judgments)
     context = Context(
         form=judgments.form,
         goal=form,

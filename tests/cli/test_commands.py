@@ -126,7 +126,7 @@ def test_ended_without_convergence_is_exit_code_3_and_still_published(crowd: Pat
     [
         (["--method", "crowdbt"], 2, "unknown method 'crowdbt'"),
         (["--set", "lambda=1"], 2, "unknown setting 'lambda'; known here: annotator_quality, duplicates"),
-        (["--set", "regularization=-1"], 2, "setting regularization='-1': expected a number, above 0"),
+        (["--set", "regularization=-1"], 2, "setting regularization='-1': expected a number, above 0, or auto"),
         (["--set", "regularization"], 2, "expected name=value"),
         (["--settings", "/no/such.yaml"], 2, "No such file"),
         (["--gold", "/no/such.csv"], 1, "no such file"),

@@ -17,7 +17,8 @@ from distrank.contract import PARTS, UNITS
 from distrank.errors import InputError, UsageError
 from distrank.tables import shards as shards_module
 from distrank.tables import threads as threads_module
-from distrank.tables.gold import Gold, gold_from_frame, unknown_items
+from distrank.tables.gold import Gold, gold_from_frame
+from distrank.tables.gold_lookup import unknown_items
 from distrank.tables.ids import stable_hash, unpack_ids
 from distrank.tables.judgments import judgments_from_codes
 from distrank.tables.order import canonical_order
