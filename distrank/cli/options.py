@@ -30,7 +30,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="fail if a larger share of the rows is rejected (default 0.05; dropped duplicates do not count)",
     )
-    parser.add_argument("--gold", metavar="FILE", help="what is known: query, item, relevance, or pairs: query, winner, loser")
+    parser.add_argument(
+        "--gold", metavar="FILE", help="what is known: query, item, relevance, or pairs: query, winner, loser"
+    )
 
 
 def parse_columns(text: str) -> dict[str, str]:
