@@ -14,9 +14,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distrank.api import Borda, BradleyTerry, CrowdBT, Result
+    from distrank.api import (
+        Borda,
+        BradleyTerry,
+        CrowdBT,
+        CrowdBTOnline,
+        MajorityBT,
+        Result,
+        Thurstone,
+        TrueSkill,
+        VarianceBT,
+    )
 
-__all__ = ["Borda", "BradleyTerry", "CrowdBT", "Result"]
+__all__ = [
+    "Borda",
+    "BradleyTerry",
+    "CrowdBT",
+    "CrowdBTOnline",
+    "MajorityBT",
+    "Result",
+    "Thurstone",
+    "TrueSkill",
+    "VarianceBT",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 import pyarrow as pa
 
+from distrank.contract import Model
 from distrank.engine.base import Engine, Report
 from distrank.engine.choose import open_engine
+from distrank.errors import UsageError
+from distrank.fit import Fit
 from distrank.runs import MAX_REJECTED, Stages, all_warnings, annotators_of, fit_judgments, split_settings
+from distrank.store.learned import LearnedUnits
+from distrank.tables.continuation import Past, last_timestamp, time_warnings
 from distrank.tables.gold import gold_from_frame
+from distrank.tables.judgments import Judgments
 from distrank.tables.read import judgments_from_frame
+from distrank.tables.shards import Sharded
+from distrank.updates import check_ordered
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,37 @@ class Result:
     trace: list[dict[str, float]]
     warnings: list[str]
     diagnosis: dict[str, Any]
+    origin: Origin | None = field(default=None, repr=False)
+
+    def update(
+        self,
+        judgments: pd.DataFrame | pa.Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        engine: Engine | str = "local",
+        max_rejected: float = MAX_REJECTED,
+        report: Report | None = None,
+    ) -> Result:
+        """Go on with new judgments and without the old ones, for methods that read judgments in time order.
+
+        A new result; this one stays as it is. `distrank update` is the same for published runs.
+        """
+        if self.origin is None:
+            raise UsageError("a result that was not made by `fit` or `update` cannot be continued")
+        aggregator, past, seed = self.origin.aggregator, self.origin.past, self.origin.seed
+        if past is None:
+            check_ordered(aggregator.model)
+        place: dict[str, Any] = {"engine": engine, "max_rejected": max_rejected, "report": report}
+        return aggregator._fit(judgments, None, columns, seed=seed, past=past, **place)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a result can go on from."""
+
+    aggregator: Aggregator
+    past: Past | None  # None for methods that look at all judgments together
+    seed: int
 
 
 class Aggregator:
@@ -62,15 +101,39 @@ class Aggregator:
         `engine` is "local", "ray" (a Ray of its own, or the one of the job that this is), or an engine from
         `distrank.engine.choose.open_engine` that is kept open for several fits.
         """
+        place: dict[str, Any] = {"engine": engine, "max_rejected": max_rejected, "report": report}
+        return self._fit(judgments, gold, columns, seed=seed, past=None, **place)
+
+    @property
+    def model(self) -> Model:
+        """The model with its settings."""
+        return split_settings(self.method, self.settings)[0]
+
+    def _fit(
+        self,
+        judgments: pd.DataFrame | pa.Table,
+        gold: pd.DataFrame | pa.Table | None,
+        columns: Mapping[str, str] | None,
+        *,
+        engine: Engine | str,
+        seed: int,
+        max_rejected: float,
+        report: Report | None,
+        past: Past | None,
+    ) -> Result:
         model, input_settings = split_settings(self.method, self.settings)
         table = judgments_from_frame(judgments, columns=dict(columns or {}), duplicates=input_settings.duplicates)
         table.check_limit(max_rejected)
+        if past is not None:
+            table = replace(table, warnings=time_warnings(past, table.timestamp))
         truth = gold_from_frame(gold) if gold is not None else None
         stages = Stages(report or (lambda _: None))
         with ExitStack() as stack:
             place = stack.enter_context(open_engine(engine)) if isinstance(engine, str) else engine
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="distrank-")))
-            sharded, result = fit_judgments(table, truth, model, place, stages, seed=seed, work=folder / "work")
+            sharded, result = fit_judgments(
+                table, truth, model, place, stages, seed=seed, past=past, work=folder / "work"
+            )
         tables = {
             name: pa.concat_tables([part[name] for part in result.results]).to_pandas()
             for name in ("rankings", "queries")
@@ -85,7 +148,27 @@ class Aggregator:
             trace=result.trace,
             warnings=all_warnings(table, sharded, model, result),
             diagnosis=model.diagnosis(result.theta),
+            origin=Origin(self, past_of(model, sharded, result, past, table), seed),
         )
+
+
+def past_of(model: Model, sharded: Sharded, result: Fit, past: Past | None, table: Judgments) -> Past | None:
+    """What a fit in memory leaves to go on from."""
+    learned = model.learned(result.theta, sharded.info)
+    if learned is None or not model.traits.ordered:
+        return None
+    (part,) = result.results
+    units: LearnedUnits = part["learned"]
+    return Past(
+        queries=units.queries,
+        items=units.items,
+        annotators=sharded.annotators,
+        units=units.record,
+        parameters=learned.parameters,
+        annotator_judgments=sharded.info.annotator_judgments,
+        judgments=sharded.info.judgments,
+        last_timestamp=last_timestamp(past, table.timestamp),
+    )
 
 
 class CrowdBT(Aggregator):
@@ -104,3 +187,33 @@ class Borda(Aggregator):
     """The share of its comparisons that an item won."""
 
     method = "borda"
+
+
+class Thurstone(Aggregator):
+    """crowd-bt with the probit link."""
+
+    method = "thurstone"
+
+
+class VarianceBT(Aggregator):
+    """Bradley-Terry scores with a scale for every annotator."""
+
+    method = "variance-bt"
+
+
+class MajorityBT(Aggregator):
+    """Bradley-Terry scores from the majority of every pair."""
+
+    method = "majority-bt"
+
+
+class CrowdBTOnline(Aggregator):
+    """crowd-bt in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
+
+    method = "crowd-bt-online"
+
+
+class TrueSkill(Aggregator):
+    """TrueSkill in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
+
+    method = "trueskill"

@@ -26,6 +26,10 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
 
 A model that reads judgments in time order (`split = "ordered"`) gets one shard with all units, rows in that order
 (`tables.sequence`): the rows of units interleave, so there is `row.unit` (its number in the shard) and no `unit.rows`.
+Such a run can go on with new judgments and without the old ones (`tables.continuation`). What has to be known of the
+old ones for that is in `node.component` (the first node of the connected component) and `pair.unit`, `pair.annotator`
+(who judged in which unit). A shard that goes on also has `old.node`, `old.unit`, `old.annotator` (the numbers here of
+those of the earlier run) and, as `saved.*`, the arrays that the earlier run saved.
 
 Units too large for a shard are split into parts: shards of the set "parts" with `part.unit` (the number of the split
 unit) and `part.first` (its first part, the one that carries the ids of all its nodes). Nodes of a part are numbered
@@ -76,6 +80,15 @@ class Info:
     split_items: tuple[int, ...] = ()  # items of every split unit: the blocks of theta that hold their parameters
     gold: bool = False
     disconnected: int = 0  # queries whose comparison graph has more than one component
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fitted model leaves for later use beyond the tables, in `model/` of its run (`store.learned`)."""
+
+    parameters: Record  # global parameters: annotators' beliefs, w
+    facts: dict[str, Any] = field(default_factory=dict)  # small and worth reading: counts, names of features
+    texts: dict[str, str] = field(default_factory=dict)  # file name -> content, such as trees in LightGBM's own format
 
 
 class Run(Protocol):
@@ -139,6 +152,14 @@ class Model(ABC):
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (models without annotators)
         """Columns by annotator code: `quality` and the model's own parameters; empty if the model has none."""
+        return {}
+
+    def learned(self, theta: Record, info: Info) -> Learned | None:  # noqa: ARG002 (models of which nothing is saved)
+        """The global part of what is saved with the run; None if nothing is."""
+        return None
+
+    def learned_units(self, shard: Record, local: Record, theta: Record) -> Record:  # noqa: ARG002 (as above)
+        """What is saved of one shard's units, by the worker that holds them and beside their ids."""
         return {}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:  # noqa: ARG002 (models without warnings)

@@ -2,7 +2,7 @@
 
     read -> validate -> encode -> shard -> fit -> finalize -> publish
 
-`fit_judgments` is the part that every front door shares; `aggregate` is the whole of it with a store around.
+`fit_judgments` is the part that every front door shares; `carry_out` puts a store around it; `aggregate` is the whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from distrank.records import Record
 from distrank.settings import parse_settings, setting, settings_dict
 from distrank.store.checkpoints import CheckpointFolder
 from distrank.store.files import write_json
+from distrank.store.learned import FOLDER as MODEL_FOLDER
+from distrank.store.learned import LearnedUnits, write_learned
 from distrank.store.publish import OutputFolder, PublishedRun
+from distrank.tables.continuation import Past, continued, last_timestamp
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
 from distrank.tables.judgments import Judgments
@@ -85,6 +88,23 @@ class Published:
         return bool(self.facts["convergence"]["converged"])
 
 
+@dataclass(frozen=True)
+class Task:
+    """A run that is settled: what is fitted, on what, and all that its result depends on."""
+
+    request: Request
+    judgments: Judgments
+    gold: AnyGold | None
+    model: Model
+    identity: dict[str, Any]
+    past: Past | None = None  # what an earlier run left, if this one goes on from it
+    lineage: tuple[dict[str, Any], ...] = ()  # the judgments that went into that: run, content, order, count
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.model.name}-{short_hash(self.identity)}"
+
+
 class Stages:
     """Seconds per stage, and a line of progress when one begins and ends."""
 
@@ -114,7 +134,12 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
         judgments.check_limit(request.max_rejected)
     with stages("identify"):
         identity = identity_of(judgments, gold, model, input_settings, request.seed)
-    run_id = f"{model.name}-{short_hash(identity)}"
+    return carry_out(Task(request, judgments, gold, model, identity), output, engine, stages, started)
+
+
+def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, started: datetime) -> Published:
+    """Fit and publish; a task that was published before is found again, and becomes the latest run."""
+    request, judgments, model, identity, run_id = task.request, task.judgments, task.model, task.identity, task.run_id
     known = output.find(run_id)
     if known is not None:
         output.point_to(known)
@@ -126,11 +151,12 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
     with output.staging(run_id) as folder:
         sharded, result = fit_judgments(
             judgments,
-            gold,
+            task.gold,
             model,
             engine,
             stages,
             seed=request.seed,
+            past=task.past,
             work=folder / "work",
             parts=folder / "parts",
             checkpoints=checkpoints,
@@ -138,6 +164,7 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
         )
         with stages("publish"):
             rows = write_outputs(folder, judgments, sharded, model, result, csv=request.csv)
+            rows |= save_learned(folder, task, sharded, result)
             facts = run_facts(run_id, identity, judgments, sharded, model, result)
             facts["execution"] = {
                 "engine": engine.name,
@@ -163,15 +190,18 @@ def fit_judgments(
     stages: Stages,
     *,
     seed: int,
+    past: Past | None = None,
     work: Path | None = None,
     parts: Path | None = None,
     checkpoints: CheckpointStore | None = None,
     resume: bool = False,
 ) -> tuple[Sharded, Fit]:
-    """Shard, place and fit. `work` is where shards go if the engine cannot see this process's memory; `parts` where
-    result tables go, or None to have them returned."""
+    """Shard, place and fit. `past` is what an earlier run left; `work` where shards go if the engine cannot see this
+    process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
         sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=gold)
+        if past is not None:
+            sharded = continued(sharded, past)
         source: Any = sharded.source
         if not engine.shares_memory:
             if work is None:
@@ -240,6 +270,7 @@ def run_facts(
     return {
         "run": run_id,
         "schema": RUN_SCHEMA,
+        **({"parent": identity["parent"]} if "parent" in identity else {}),
         "method": model.name,
         "settings": identity["settings"],
         "seed": identity["seed"],
@@ -257,6 +288,7 @@ def run_facts(
             "items": info.items,
             "annotators": info.annotators,
             "judgments": info.judgments,
+            **({"new_judgments": len(judgments)} if "parent" in identity else {}),
         },
         "code": code_digest(),
         "versions": versions(),
@@ -290,6 +322,29 @@ def write_outputs(
     return rows
 
 
+def save_learned(folder: Path, task: Task, sharded: Sharded, result: Fit) -> dict[str, int]:
+    """`model/` of the run, if the model saves what it learned; its files."""
+    model, info = task.model, sharded.info
+    learned = model.learned(result.theta, info)
+    if learned is None:
+        return {}
+    (folder / MODEL_FOLDER).mkdir()
+    units = [name for part in result.results for name in part.get("learned", [])]
+    for name in units:
+        (folder / "parts" / name).rename(folder / MODEL_FOLDER / name)
+    read = {"content": task.judgments.content, "order": task.identity.get("order"), "judgments": len(task.judgments)}
+    facts = {
+        "method": model.name,
+        "settings": task.identity["settings"],
+        "judgments": info.judgments,
+        "last_timestamp": last_timestamp(task.past, task.judgments.timestamp),
+        "lineage": [*task.lineage, {"run": task.run_id, **read}],
+    }
+    annotators = pa.table({"annotator": sharded.annotators, "judgments": info.annotator_judgments})
+    names = write_learned(folder / MODEL_FOLDER, learned, annotators=annotators, facts=facts, units=units)
+    return {f"{MODEL_FOLDER}/{name}": 0 for name in names}
+
+
 def annotators_of(sharded: Sharded, model: Model, result: Fit) -> pa.Table:
     """annotators.parquet as a table."""
     info: Info = sharded.info
@@ -320,9 +375,13 @@ def _finish_shard(
     if name == PARTS and not bool(shard["part.first"]):
         return None
     tables = shard_tables(shard, model.finalize(shard, local, theta), types)
+    saved = model.learned_units(shard, local, theta)
+    units = LearnedUnits.of(shard, saved, types) if saved else None
     if folder is None:
-        return tables
-    names = {table: f"{table}-{name}-{number:05d}.parquet" for table in tables}
+        return {**tables, **({"learned": units} if units is not None else {})}
+    names: dict[str, Any] = {table: f"{table}-{name}-{number:05d}.parquet" for table in tables}
     for table, content in tables.items():
         pq.write_table(content, folder / names[table], compression="zstd")
+    if units is not None:
+        names["learned"] = units.write(folder, f"{name}-{number:05d}")
     return names

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from distrank.cli.options import add_input_options, add_output_options, parse_columns, parse_set
+from distrank.cli.options import add_input_options, add_output_options, add_run_options, parse_columns, parse_set
 from distrank.cli.terminal import Reporter, print_json, print_table, say, warn
 
 _HELP = """\
@@ -35,20 +35,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
     parser.add_argument("--settings", metavar="FILE", help="settings in a YAML file; --set goes before it")
     parser.add_argument("--seed", type=int, default=0, help="same seed, same bytes (default 0)")
-    parser.add_argument("--engine", default="auto", choices=("auto", "local", "ray"), help="where to run")
-    parser.add_argument("--address", help="a running Ray cluster; `auto` for the one on this machine")
-    parser.add_argument("--workers", type=int, help="threads, or Ray CPUs, to use (default all)")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint of a run that was stopped")
-    parser.add_argument(
-        "--checkpoint-seconds", type=float, default=60.0, metavar="S", help="between checkpoints (default 60)"
-    )
-    parser.add_argument(
-        "--checkpoint-iterations", type=int, default=0, metavar="N", help="checkpoint every N iterations instead"
-    )
-    parser.add_argument(
-        "--stall-seconds", type=float, default=60.0, metavar="S", help="give up on Ray work that no node takes"
-    )
-    parser.add_argument("--csv", action="store_true", help="write CSV beside Parquet")
+    add_run_options(parser)
     add_output_options(parser)
     parser.set_defaults(command=run)
 
@@ -74,6 +61,11 @@ def run(options: argparse.Namespace) -> int:
     chosen = {"address": options.address, "workers": options.workers, "stall_seconds": options.stall_seconds}
     with Reporter(options.quiet or options.json) as report, open_engine(options.engine, **chosen) as engine:
         published = aggregate(request, engine, report)
+    return tell(published, options)
+
+
+def tell(published: Any, options: argparse.Namespace) -> int:
+    """Say what came of a run, as asked; the exit code."""
     for warning in published.facts["warnings"]:
         warn(warning)
     if options.json:
@@ -94,6 +86,8 @@ def _print_summary(published: Any) -> None:
         f"{data['items']:,} items in {data['queries']:,} queries "
         f"({data['rejected']:,} of {data['read']:,} rows rejected)"
     )
+    if "parent" in facts:
+        say(f"{data['new_judgments']:,} of them are new since {facts['parent']}")
     state = "converged" if convergence["converged"] else "NOT converged"
     objective = convergence["trace"][-1].get("objective")
     say(f"{state} after {convergence['iterations']} iterations" + (f", objective {objective:.6f}" if objective else ""))

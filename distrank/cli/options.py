@@ -17,7 +17,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
+def add_input_options(parser: argparse.ArgumentParser, *, gold: bool = True) -> None:
     """The judgments and how to read them."""
     parser.add_argument("judgments", help="a file (csv, csv.gz, parquet, jsonl, arrow), a folder of them, or a URI")
     parser.add_argument(
@@ -30,9 +30,28 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="fail if a larger share of the rows is rejected (default 0.05; dropped duplicates do not count)",
     )
+    if gold:
+        parser.add_argument(
+            "--gold", metavar="FILE", help="what is known: query, item, relevance, or pairs: query, winner, loser"
+        )
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Where a run is carried out, and how it is interrupted and resumed."""
+    parser.add_argument("--engine", default="auto", choices=("auto", "local", "ray"), help="where to run")
+    parser.add_argument("--address", help="a running Ray cluster; `auto` for the one on this machine")
+    parser.add_argument("--workers", type=int, help="threads, or Ray CPUs, to use (default all)")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint of a run that was stopped")
     parser.add_argument(
-        "--gold", metavar="FILE", help="what is known: query, item, relevance, or pairs: query, winner, loser"
+        "--checkpoint-seconds", type=float, default=60.0, metavar="S", help="between checkpoints (default 60)"
     )
+    parser.add_argument(
+        "--checkpoint-iterations", type=int, default=0, metavar="N", help="checkpoint every N iterations instead"
+    )
+    parser.add_argument(
+        "--stall-seconds", type=float, default=60.0, metavar="S", help="give up on Ray work that no node takes"
+    )
+    parser.add_argument("--csv", action="store_true", help="write CSV beside Parquet")
 
 
 def parse_columns(text: str) -> dict[str, str]:

@@ -171,3 +171,12 @@ def count_components(parent: Array, unit_nodes: Array) -> Array:
             if parent[node] == node:
                 counts[unit] += 1
     return counts
+
+
+@kernel
+def component_labels(parent: Array) -> Array:
+    """The first node of the component of every node: a tree's root is its smallest node, and parents come before."""
+    labels = np.empty(len(parent), np.int64)
+    for node in range(len(parent)):
+        labels[node] = node if parent[node] == node else labels[parent[node]]
+    return labels

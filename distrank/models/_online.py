@@ -4,10 +4,13 @@
              annotator   the model's parameters of every annotator, in columns (none: no columns)
              updates     how many it has seen
 
-A state is a record: it can be saved, and `continue_online` goes on from it with new judgments and without the old
-ones; a pass over A and then over B has the bytes of one pass over A followed by B. There is one shard (`split =
+A state is a record. It is saved with the run, and a later run goes on from it with new judgments and without the old
+ones: a pass over A and then over B has the bytes of one pass over A followed by B. There is one shard (`split =
 "ordered"`), whose local is the state; an iteration is a block of rows, so that a long pass shows progress and can be
 resumed.
+
+Agreement compares every judgment with the order of the items at the end of the run that read it: where a run goes on
+from another, the old judgments are not there to be compared again, and their counts are carried over.
 
 A judgment of weight w is w updates: ceil(w) updates of equal size, w / ceil(w) each, in a row; weights above
 LARGEST_WEIGHT count as that many. What an update of a size, and half an update each way (a tie), are is in
@@ -23,13 +26,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from distrank.contract import Info, Model, Run, Step, Tables, Traits
+from distrank.contract import Info, Learned, Model, Run, Step, Tables, Traits
 from distrank.errors import UsageError
 from distrank.kernels import online as kernels
 from distrank.models._pairwise import PairwiseModel, shares
 from distrank.records import Array, Record, frozen, scalar
 
-BLOCK = 5_000_000  # rows of an iteration
+BLOCK = 5_000_000  # fewest rows of an iteration
+ROWS_PER_ITEM = 4  # and of an iteration by item: it copies the state, which must not cost more than the rows
 LARGEST_WEIGHT = 100.0
 TRAITS = Traits(
     iterative=False,
@@ -77,6 +81,8 @@ def updates_of(shard: Record) -> Updates:
 def prepared(shard: Record, *, ties: str) -> Record:
     """The shard with updates in place of rows: without what has no weight, and without ties where they are dropped."""
     weight, tie = shard.get("row.weight"), shard.get("row.tie")
+    if weight is None and (tie is None or ties != "drop"):
+        return {**shard, "weights.cut": scalar(0.0)}
     cut = float(np.count_nonzero(weight > LARGEST_WEIGHT)) if weight is not None else 0.0
     copies = np.ones(len(shard["row.winner"]), np.int64)
     if weight is not None:
@@ -136,10 +142,10 @@ class OnlineModel(Model):
         return prepared(shard, ties=self.settings.ties)
 
     def begin(self, run: Run, info: Info) -> Record:
-        theta = {**self.settings_record(), "annotators": scalar(info.annotators), "block": scalar(BLOCK)}
+        block = max(BLOCK, ROWS_PER_ITEM * info.items)
+        theta = {**self.settings_record(), "annotators": scalar(info.annotators), "block": scalar(block)}
         theta["prior.item"], theta["prior.annotator"] = (self.fresh_state(1, 1)[name] for name in ("item", "annotator"))
-        stats = run(place_priors, theta)
-        return self._after(theta, {**stats, "done": scalar(0)})
+        return self._after(theta, run(place_start, theta))
 
     def iterate(self, run: Run, theta: Record) -> Record:
         return self._after(theta, run(self.step, theta))
@@ -147,7 +153,7 @@ class OnlineModel(Model):
     def conclude(self, run: Run, theta: Record) -> Record:
         """Agreement with the final order, and the annotators' parameters."""
         found = run(measure_agreement, {"annotators": theta["annotators"]})
-        return {**theta, "agreement": shares(found["agreed"]), "annotator": found["annotator"], "cut": found["cut"]}
+        return {**theta, **found, "agreement": shares(found["agreed"])}
 
     def finalize(self, shard: Record, local: Record, theta: Record) -> Tables:  # noqa: ARG002 (beliefs are local)
         mean, variance = local["item"].T
@@ -158,6 +164,13 @@ class OnlineModel(Model):
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
         return {"quality": theta["agreement"], "agreement": theta["agreement"]}
+
+    def learned(self, theta: Record, info: Info) -> Learned:  # noqa: ARG002 (all that is needed is in theta)
+        names = {"annotator": "annotator", "updates": "updates", "agreed": "annotator.agreed", "cut": "weights.cut"}
+        return Learned({saved: theta[name] for name, saved in names.items()}, {"updates": int(theta["updates"])})
+
+    def learned_units(self, shard: Record, local: Record, theta: Record) -> Record:  # noqa: ARG002 (beliefs are local)
+        return {"item": local["item"], "unit.agreed": local["agreed"]}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:
         found = []
@@ -172,8 +185,8 @@ class OnlineModel(Model):
 
     @staticmethod
     def _after(theta: Record, stats: Record) -> Record:
-        left = int(stats["rows"]) - int(stats["done"])
-        return {**theta, "updates": stats["done"], "objective": scalar(np.nan), "converged": scalar(left == 0)}
+        over = scalar(int(stats["left"]) == 0)
+        return {**theta, "updates": stats["done"], "objective": scalar(np.nan), "converged": over}
 
 
 def continue_online(model: OnlineModel, state: Record, updates: Updates) -> Record:
@@ -194,31 +207,57 @@ def renumbered(model: OnlineModel, state: Record, items: tuple[Array, int], anno
     for name, (codes, _) in (("item", items), ("annotator", annotators)):
         if len(codes) != len(state[name]) or len(np.unique(codes)) != len(codes):
             raise UsageError(f"the state has {len(state[name]):,} {name}s: give each a new code of its own")
-        grown[name] = fresh[name].copy()
-        grown[name][codes] = state[name]
+        grown[name] = with_known(fresh[name], codes, state[name])
     return frozen(grown)
+
+
+def with_known(fresh: Array, codes: Array, known: Array) -> Array:
+    """The array with what is known put in the places of its codes."""
+    grown = fresh.copy()
+    grown[codes] = known
+    return grown
 
 
 def pass_block(update: Update, shard: Record, local: Record, theta: Record) -> tuple[Record, Record]:
     """The next block of rows."""
-    updates, done = updates_of(shard), int(local["updates"])
+    updates, before = updates_of(shard), seen_before(shard)
+    done = int(local["updates"]) - before
     end = min(done + int(theta["block"]), len(updates.winner))
     items, annotators = local["item"].copy(), local["annotator"].copy()
     update(updates.span(done, end), theta, items, annotators)
-    state = {"item": items, "annotator": annotators, "updates": scalar(end)}
-    return state, {"rows": scalar(len(updates.winner)), "done": scalar(end)}
+    state = {"item": items, "annotator": annotators, "updates": scalar(before + end)}
+    return state, {"left": scalar(len(updates.winner) - end), "done": state["updates"]}
 
 
-def place_priors(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
-    """A step: the state before the first judgment."""
+def seen_before(shard: Record) -> int:
+    """How many updates an earlier run had seen."""
+    return int(shard["saved.updates"]) if goes_on(shard) else 0
+
+
+def goes_on(shard: Record) -> bool:
+    """Whether there is an earlier run."""
+    return "old.node" in shard
+
+
+def place_start(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
+    """A step: the state before the first judgment; what an earlier run knew is as it left it."""
     counts = {"item": int(shard["unit.nodes"][-1]), "annotator": int(theta["annotators"])}
     state = {name: np.repeat(theta[f"prior.{name}"], count, axis=0) for name, count in counts.items()}
-    return {**state, "updates": scalar(0)}, {"rows": scalar(len(shard["row.winner"]))}
+    if goes_on(shard):
+        state["item"] = with_known(state["item"], shard["old.node"], shard["saved.item"])
+        state["annotator"] = with_known(state["annotator"], shard["old.annotator"], shard["saved.annotator"])
+    state["updates"] = scalar(seen_before(shard))
+    return state, {"left": scalar(len(shard["row.winner"])), "done": state["updates"]}
 
 
 def measure_agreement(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
-    """A step: what agrees with the final order, by annotator and by unit."""
+    """A step: what agrees with the final order, by annotator and by unit, on top of what an earlier run counted."""
     agreed, units = np.zeros((int(theta["annotators"]), 2)), np.zeros((len(shard["unit.hash"]), 2))
+    cut = shard["weights.cut"]
+    if goes_on(shard):
+        agreed[shard["old.annotator"]] = shard["saved.annotator.agreed"]
+        units[shard["old.unit"]] = shard["saved.unit.agreed"]
+        cut = cut + shard["saved.weights.cut"]
     kernels.row_agreement(*updates_of(shard), local["item"], agreed, units)
-    stats = {"agreed": agreed, "annotator": local["annotator"], "cut": shard["weights.cut"]}
-    return {**local, "agreement": shares(units)}, stats
+    stats = {"agreed": agreed, "annotator": local["annotator"], "cut": cut}
+    return {**local, "agreed": units, "agreement": shares(units)}, stats

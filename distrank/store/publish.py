@@ -61,9 +61,11 @@ class PublishedRun:
         """run.json."""
         return dict(read_json(self.path(RUN_FILE)))
 
-    def verify(self) -> None:
-        """Check every file against the manifest's size and sha256."""
+    def verify(self, under: str = "") -> None:
+        """Check every file, or those whose names begin so, against the manifest's size and sha256."""
         for name, entry in self.manifest["files"].items():
+            if not name.startswith(under):
+                continue
             path = self.path(name)
             if not path.is_file() or path.stat().st_size != entry["bytes"] or sha256_of(path) != entry["sha256"]:
                 raise StoreError(f"{path} is not the file that was published; the run is damaged")
@@ -138,7 +140,8 @@ class OutputFolder:
             }
             fault_point("publish:before-manifest")
             write_json(staged / MANIFEST, manifest)
-            fsync_folder(staged)
+            for folder in {path.parent for path in (staged / name for name in files)}:
+                fsync_folder(folder)
             fault_point("publish:manifest")
             target = inside(self.root / "runs", run_id)
             staged.rename(target)

@@ -12,6 +12,7 @@ from distrank.contract import Form
 from distrank.kernels.forms import count_pairs, group_starts, write_pairs
 from distrank.kernels.grouping import (
     collect_distinct,
+    component_labels,
     connect,
     connect_groups,
     count_components,
@@ -86,10 +87,18 @@ def shard_record(context: Context, members: Members, rows: Rows, scratch: Array)
     ordered, nodes = _number(context, members, rows, scratch)
     if context.derives:
         ordered = derive_preferences(context, ordered, len(members), len(nodes.item))
-    components = _components(context, [ordered], nodes)
-    if ordered.position is not None:
-        ordered = _in_time_order(ordered, ordered.position.astype(np.int64))
-    return _record(context, members, nodes, components, ordered, with_ids=True)
+    forest = _forest(context, [ordered], nodes)
+    components = count_components(forest, nodes.offsets)
+    if ordered.position is None:
+        return _record(context, members, nodes, components, ordered, with_ids=True)
+    first = group_starts(ordered.unit, ordered.annotator)[:-1]
+    known = {
+        "node.component": component_labels(forest),
+        "pair.unit": ordered.unit[first],
+        "pair.annotator": ordered.annotator[first],
+    }
+    ordered = _in_time_order(ordered, ordered.position.astype(np.int64))
+    return {**_record(context, members, nodes, components, ordered, with_ids=True), **known}
 
 
 def part_records(context: Context, members: Members, rows: Rows, scratch: Array, number: int) -> list[Record]:
@@ -98,7 +107,8 @@ def part_records(context: Context, members: Members, rows: Rows, scratch: Array,
     parts = [_cut(ordered, begin, end) for begin, end in _ranges(context, ordered)]
     if context.derives:
         parts = [derive_preferences(context, part, 1, len(nodes.item)) for part in parts]
-    components = _components(context, parts if context.derives else [ordered], nodes)
+    forest = _forest(context, parts if context.derives else [ordered], nodes)
+    components = count_components(forest, nodes.offsets)
     return [
         {
             **_record(context, members, nodes, components, part, with_ids=place == 0),
@@ -176,8 +186,8 @@ def _local_items(columns: tuple[Array, ...], scratch: Array) -> tuple[list[Array
     return local, distinct
 
 
-def _components(context: Context, pieces: list[Rows], nodes: Nodes) -> Array:
-    """Connected components of the comparison graph of every unit."""
+def _forest(context: Context, pieces: list[Rows], nodes: Nodes) -> Array:
+    """The connected components of the comparison graphs, as a union-find forest."""
     count, units = len(nodes.item), len(nodes.offsets) - 1
     parent = np.arange(count, dtype=np.int64)
     for rows in pieces:
@@ -186,7 +196,7 @@ def _components(context: Context, pieces: list[Rows], nodes: Nodes) -> Array:
             count = connect(parent, winner, loser, count, units)
         else:
             connect_groups(parent, _offsets(rows.unit, units), rows.annotator, rows.items[0])
-    return count_components(parent, nodes.offsets)
+    return parent
 
 
 def _ranges(context: Context, rows: Rows) -> list[tuple[int, int]]:
