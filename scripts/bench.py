@@ -283,17 +283,15 @@ def bench_ray(rows: int) -> dict[str, Any]:
 
 
 def bench_online(rows: int) -> dict[str, Any]:
-    """One pass in time order: the kernels alone and the whole pass (blocks, agreement, tables), CPU seconds of one core;
-    TrueSkill beside the trueskill package; and what an update costs on top of what it goes on from.
-
-    Aimed at: 30 million judgments/s/core with 1,000 items, 4 million with 1e7 items.
-    """
+    """One pass in time order, on one core: the kernels alone, and the whole pass with blocks and agreement (aimed at: 30
+    million judgments/s with 1,000 items, 4 million with 1e7 items). TrueSkill beside the trueskill package. A run from
+    file to folder, and an update of it."""
     found: dict[str, Any] = {"rows": rows}
     for case, items in {"1,000 items": 1_000, "1e7 items": 10_000_000}.items():
         codes = crowd(rows, items=items)
         found |= {f"{case}: {name}": value for name, value in _online_passes(codes, items).items()}
     codes = crowd(20_000)
-    ours = median_seconds(lambda: _online_kernels(codes, 1_000)["trueskill"](), 5)[1]
+    ours = median_seconds(_online_kernels(codes, 1_000)["trueskill"], 5)[1]
     found["trueskill package / our kernel, 20,000 judgments"] = _trueskill_package(codes) / ours
     return found | _update_seconds(rows)
 

@@ -24,17 +24,35 @@ from distrank.tables.outputs import IdTypes, annotators_table
 from distrank.tables.read import judgments_from_frame
 from distrank.tables.shards import build_shards
 
-ALL = sorted(MODELS)
+# Settings that change what a model computes obey the laws as well: `name[setting=value]`, several with semicolons.
+VARIANTS = (
+    "crowd-bt[quality_prior=4,2]",
+    "crowd-bt-online[ties=drop]",
+    "thurstone[annotator_quality=equal;ties=drop]",
+    "thurstone[quality_prior=2,1]",
+)
+ALL = sorted([*MODELS, *VARIANTS])
+
+
+def parsed(name: str) -> tuple[str, dict[str, str]]:
+    """The model and the settings that a name of the list stands for."""
+    model, _, rest = name.removesuffix("]").partition("[")
+    return model, dict(part.split("=", maxsplit=1) for part in rest.split(";") if part)
+
+
+def model_of(name: str) -> type[Model]:
+    """The class behind a name of the list."""
+    return get_model(parsed(name)[0])
 
 
 def models_with(**traits: bool) -> list[str]:
-    """The registered models whose traits have these values."""
-    return [name for name in ALL if all(getattr(get_model(name).traits, key) == value for key, value in traits.items())]
+    """The models whose traits have these values."""
+    return [name for name in ALL if all(getattr(model_of(name).traits, key) == value for key, value in traits.items())]
 
 
 def models_under(law: str) -> list[str]:
-    """The registered models that did not opt out of a law."""
-    return [name for name in ALL if law not in get_model(name).traits.opted_out]
+    """The models that did not opt out of a law."""
+    return [name for name in ALL if law not in model_of(name).traits.opted_out]
 
 
 @dataclass(frozen=True)
@@ -79,7 +97,8 @@ def run_model(
     work: Path | None = None,
 ) -> Outcome:
     """Fit one model; `rows_per_shard` makes several shards, or parts of a query, out of a small table."""
-    model = make_model(name, settings or {})
+    method, own = parsed(name)
+    model = make_model(method, {**own, **(settings or {})})
     judgments = judgments_from_frame(frame)
     truth = gold_from_frame(gold) if gold is not None else None
     sharded = build_shards(

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowds import crowd, degenerate
-from harness import ALL, models_under, models_with, run_model
+from harness import ALL, model_of, models_under, models_with, run_model
 
 from distrank.contract import Step
 from distrank.engine.base import Engine
 from distrank.engine.local import LocalEngine, LocalPlacement
-from distrank.models import get_model
+from distrank.models import MODELS, get_model
 from distrank.records import Array, Record, digest
 from distrank.store.checkpoints import CheckpointFolder
 from distrank.tables.read import judgments_from_frame
@@ -131,7 +131,7 @@ def test_nothing_that_was_given_is_changed(name: str) -> None:
     frame = crowd(9)
     before = frame.copy(deep=True)
     judgments = judgments_from_frame(frame)
-    sharded = build_shards(judgments, form=get_model(name).form, unit=get_model(name).unit, rows_per_shard=150)
+    sharded = build_shards(judgments, form=model_of(name).form, unit=model_of(name).unit, rows_per_shard=150)
     shards = [shard for kind in sharded.source.sets.values() for shard in kind]
     digest_before = digest(shards)
     run_model(name, frame, rows_per_shard=150)
@@ -173,7 +173,7 @@ def test_a_run_that_was_not_given_time_does_not_claim_convergence(name: str) -> 
 
 
 def test_every_model_says_what_it_opted_out_of_and_why() -> None:
-    opted_out = {name: get_model(name).traits.opted_out for name in ALL}
+    opted_out = {name: get_model(name).traits.opted_out for name in sorted(MODELS)}
     assert opted_out == {
         "borda": {"objective": "a count has no objective"},
         "bradley-terry": {},
