@@ -323,9 +323,8 @@ def _online_passes(codes: Any, items: int) -> dict[str, float]:
         found[f"{name}, kernel, million judgments/s/core"] = rows / median_seconds(function, 5)[1] / 1e6
     table = pa.table({name: pa.array(getattr(codes, name)) for name in ("query", "annotator", "winner", "loser")})
     judgments = judgments_from_frame(table)
-    found["columns to shard, s"], _, sharded = median_seconds(
-        lambda: build_shards(judgments, form="preferences", split="ordered"), 1, warm=False
-    )
+    build = partial(build_shards, judgments, form="preferences", split="ordered")
+    _, found["columns to shard, CPU s"], sharded = median_seconds(build, 1)
     with LocalEngine(1) as engine:
         for name in ("crowd-bt-online", "trueskill"):
             _, cpu, _ = median_seconds(partial(fit_once, engine, name, sharded), 3)

@@ -24,6 +24,7 @@ Consensus rankings and annotator quality from crowd judgments.
   distrank aggregate crowd/preferences.parquet --out out/      aggregate it (method crowd-bt), publish a run
   distrank show out/                                           read the result
   distrank evaluate out/ --gold crowd/gold.csv                 compare it with the truth
+  distrank update out/ new.csv                                 continue an online run with new judgments
 """
 
 
