@@ -283,9 +283,9 @@ def bench_ray(rows: int) -> dict[str, Any]:
 
 
 def bench_online(rows: int) -> dict[str, Any]:
-    """One pass in time order, on one core: the kernels alone, and the whole pass with blocks and agreement (aimed at: 30
-    million judgments/s with 1,000 items, 4 million with 1e7 items). TrueSkill beside the trueskill package. A run from
-    file to folder, and an update of it."""
+    """One pass in time order, on one core: the kernels alone, and the whole pass with blocks and agreement (aimed at:
+    30 million judgments/s with 1,000 items, 4 million with 1e7 items). TrueSkill beside the trueskill package. A run
+    from file to folder, and an update of it."""
     found: dict[str, Any] = {"rows": rows}
     for case, items in {"1,000 items": 1_000, "1e7 items": 10_000_000}.items():
         codes = crowd(rows, items=items)
@@ -417,7 +417,7 @@ def report(everything: list[tuple[str, dict[str, Any]]]) -> str:
     lines = [
         "# Speed",
         "",
-        f"Made with `python scripts/bench.py --out docs/results/speed.md` on {machine}: {libraries}.",
+        f"Made with `python scripts/bench.py {' '.join(sys.argv[1:])}` on {machine}: {libraries}.",
     ]
     lines += [
         "What each part measures is in the docstrings of the script. Medians of repeats; ratios are within one run.",
