@@ -19,7 +19,7 @@ from distrank.errors import UsageError
 from distrank.fit import Fit
 from distrank.runs import MAX_REJECTED, Stages, all_warnings, annotators_of, fit_judgments, split_settings
 from distrank.store.learned import LearnedUnits
-from distrank.tables.continuation import Past, last_timestamp, time_warnings
+from distrank.tables.continuation import Past, last_timestamp, past_warnings
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.judgments import Judgments
 from distrank.tables.read import judgments_from_frame
@@ -125,7 +125,7 @@ class Aggregator:
         table = judgments_from_frame(judgments, columns=dict(columns or {}), duplicates=input_settings.duplicates)
         table.check_limit(max_rejected)
         if past is not None:
-            table = replace(table, warnings=time_warnings(past, table.timestamp))
+            table = replace(table, warnings=past_warnings(past, table, input_settings.duplicates))
         truth = gold_from_frame(gold) if gold is not None else None
         stages = Stages(report or (lambda _: None))
         with ExitStack() as stack:

@@ -27,7 +27,6 @@ from distrank.records import Array
 from distrank.runs import (
     CHECKPOINT_SECONDS,
     MAX_REJECTED,
-    InputSettings,
     Published,
     Request,
     Stages,
@@ -38,7 +37,7 @@ from distrank.runs import (
 )
 from distrank.store.learned import SavedModel
 from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
-from distrank.tables.continuation import KEPT, Past, time_warnings
+from distrank.tables.continuation import KEPT, Past, past_warnings
 from distrank.tables.read import read_judgments
 
 
@@ -124,7 +123,7 @@ def update(request: UpdateRequest, engine: Engine, report: Report) -> Published:
         return Published(parent.run, facts, reused=True)
     with stages("beliefs"):
         past = parent.past()
-    warnings = [*_warnings(facts, input_settings), *time_warnings(past, judgments.timestamp)]
+    warnings = [*_warnings(facts), *past_warnings(past, judgments, input_settings.duplicates)]
     judgments = replace(judgments, warnings=warnings)  # what is said of few annotators or items is not so of all
     shared = {name: getattr(request, name) for name in ("source", "columns", "max_rejected", "resume", "csv")}
     intervals = {name: getattr(request, name) for name in ("checkpoint_seconds", "checkpoint_iterations")}
@@ -158,16 +157,14 @@ def _read_before(parent: Parent, identity: Mapping[str, Any]) -> bool:
     )
 
 
-def _warnings(facts: Mapping[str, Any], settings: InputSettings) -> list[str]:
-    found = []
-    if facts["code"] != code_digest():
-        found.append(
-            f"run {facts['run']} was made by another version of the code; its beliefs were taken as they are, but one "
-            "run of this version over all judgments may give other numbers"
-        )
-    if settings.duplicates == "drop":
-        found.append("duplicates were dropped among the new judgments only: the old ones are not there to compare with")
-    return found
+def _warnings(facts: Mapping[str, Any]) -> list[str]:
+    if facts["code"] == code_digest():
+        return []
+    other = (
+        f"run {facts['run']} was made by another version of the code; its beliefs were taken as they are, but one run "
+        "of this version over all judgments may give other numbers"
+    )
+    return [other]
 
 
 def _home(run: PublishedRun) -> Path:

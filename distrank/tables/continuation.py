@@ -19,6 +19,7 @@ from distrank.kernels.grouping import component_labels, connect, count_component
 from distrank.records import Array, Record, frozen
 from distrank.tables.ids import pack_ids, same_ids, show_id, stable_hash, unpack_ids
 from distrank.tables.interner import Interner
+from distrank.tables.judgments import Judgments
 from distrank.tables.shards import Sharded
 
 KEPT = ("unit.nodes", "unit.judgments", "node.component", "pair.unit", "pair.annotator")  # of the shard
@@ -110,19 +111,19 @@ def continued(sharded: Sharded, past: Past) -> Sharded:
     )
 
 
-def time_warnings(past: Past, timestamp: Array | None) -> list[str]:
-    """What to say about new judgments that are older than what was read before."""
-    if past.last_timestamp is None or timestamp is None:
-        return []
-    late = int((timestamp < past.last_timestamp).sum())
-    if late == 0:
-        return []
-    told = (
-        f"{late:,} of {len(timestamp):,} new judgments have a timestamp before the last one that the run had read "
-        f"({past.last_timestamp:.15g}): they were taken after it all the same, and a run over all judgments in time "
-        "order would give other numbers"
-    )
-    return [told]
+def past_warnings(past: Past, judgments: Judgments, duplicates: str) -> list[str]:
+    """What to say about new judgments that one run over all of them would have treated otherwise."""
+    found, last, timestamp = [], past.last_timestamp, judgments.timestamp
+    late = 0 if last is None or timestamp is None else int((timestamp < last).sum())
+    if late:
+        found.append(
+            f"{late:,} of {len(judgments):,} new judgments have a timestamp before the last one that the run had read "
+            f"({last:.15g}): they were taken after it all the same, and a run over all judgments in "
+            "time order would give other numbers"
+        )
+    if duplicates == "drop":
+        found.append("duplicates were dropped among the new judgments only: the old ones are not there to compare with")
+    return found
 
 
 def last_timestamp(past: Past | None, timestamp: Array | None) -> float | None:

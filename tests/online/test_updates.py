@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from distrank import Borda, CrowdBTOnline, TrueSkill
 from distrank.api import Aggregator, Result
+from distrank.cli import main
 from distrank.engine.base import Engine
 from distrank.errors import InputError, StoreError, UsageError
 from distrank.models import _online
@@ -309,6 +310,25 @@ def test_what_cannot_be_known_is_told(tmp_path: Path, local_engine: Engine) -> N
     begin(files["a"], tmp_path / "out", local_engine, duplicates="drop")
     warnings = go_on(tmp_path / "out", files["b"], local_engine).facts["warnings"]
     assert any(warning.startswith("duplicates were dropped among the new judgments only") for warning in warnings)
+
+
+def test_the_command_says_what_is_new_and_what_is_wrong(
+    tmp_path: Path, local_engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = crowd(14, 100)
+    files = write(tmp_path / "in", a=frame[:60], b=frame[60:])
+    out = str(tmp_path / "out")
+    parent = begin(files["a"], tmp_path / "out", local_engine).run.run_id
+    assert main(["update", out, files["b"], "--engine", "local"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "crowd-bt-online: 100 judgments" in told
+    assert f"40 of them are new since {parent}" in told
+    assert main(["update", out, files["b"], "--engine", "local", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reused"] is True
+    assert main(["update", out, files["a"], "--engine", "local"]) == 2
+    assert "has read these judgments before" in capsys.readouterr().err
+    assert main(["update", str(tmp_path / "nowhere"), files["b"]]) == 1
+    assert "neither an output folder, nor a run folder" in capsys.readouterr().err
 
 
 # Killed in the middle. -----------------------------------------------------------------------------------------------
