@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from distrank.contract import PARTS, UNITS, Info, Model
 from distrank.engine.base import Engine, FileSource, Placement, Report
-from distrank.errors import UsageError
+from distrank.errors import StoreError, UsageError
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.identity import arithmetic_versions, code_digest, machine, short_hash, versions
 from distrank.models import make_model
@@ -32,7 +32,7 @@ from distrank.store.checkpoints import CheckpointFolder
 from distrank.store.files import write_json
 from distrank.store.learned import FOLDER as MODEL_FOLDER
 from distrank.store.learned import LearnedUnits, write_learned
-from distrank.store.publish import OutputFolder, PublishedRun
+from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
 from distrank.tables.continuation import Past, continued, last_timestamp
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
@@ -42,10 +42,12 @@ from distrank.tables.read import read_judgments
 from distrank.tables.sequence import order_fingerprint
 from distrank.tables.shards import Sharded, build_shards
 from distrank.tables.sources import source_name
+from distrank.tables.starts import Earlier, started
 
 RUN_SCHEMA = 1
 MAX_REJECTED = 0.05
 CHECKPOINT_SECONDS = 60.0
+RANKINGS, ANNOTATORS = "rankings.parquet", "annotators.parquet"
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ class Task:
     gold: AnyGold | None
     model: Model
     identity: dict[str, Any]
-    past: Past | None = None  # what an earlier run left, if this one goes on from it
+    past: Past | None = None  # what an earlier run left, if this one goes on from it with new judgments alone
     lineage: tuple[dict[str, Any], ...] = ()  # the judgments that went into that: run, content, order, count
+    earlier: Earlier | None = None  # what an earlier run found, if this one looks at all judgments but starts there
 
     @property
     def run_id(self) -> str:
@@ -122,9 +125,10 @@ class Stages:
 
 def aggregate(request: Request, engine: Engine, report: Report) -> Published:
     """Run a method on judgments and publish the result; the same request again publishes nothing new."""
-    started = datetime.now(UTC)
+    begun = datetime.now(UTC)
     output = OutputFolder(request.out)
     model, input_settings = split_settings(request.method, request.settings)
+    model, earlier = started_model(model)
     stages = Stages(report)
     with stages("read"):
         judgments = read_judgments(
@@ -134,10 +138,11 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
         judgments.check_limit(request.max_rejected)
     with stages("identify"):
         identity = identity_of(judgments, gold, model, input_settings, request.seed)
-    return carry_out(Task(request, judgments, gold, model, identity), output, engine, stages, started)
+    task = Task(request, judgments, gold, model, identity, earlier=earlier)
+    return carry_out(task, output, engine, stages, begun)
 
 
-def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, started: datetime) -> Published:
+def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, begun: datetime) -> Published:
     """Fit and publish; a task that was published before is found again, and becomes the latest run."""
     request, judgments, model, identity, run_id = task.request, task.judgments, task.model, task.identity, task.run_id
     known = output.find(run_id)
@@ -157,6 +162,7 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
             stages,
             seed=request.seed,
             past=task.past,
+            earlier=task.earlier,
             work=folder / "work",
             parts=folder / "parts",
             checkpoints=checkpoints,
@@ -170,7 +176,7 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
                 "engine": engine.name,
                 "shards": sharded.info.shards,
                 **{name: value for name, value in result.facts.items() if name != "seconds"},
-                "started": started.isoformat(timespec="seconds"),
+                "started": begun.isoformat(timespec="seconds"),
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": {**stages.seconds, **result.facts["seconds"]},
                 "source": source_name(request.source),
@@ -191,17 +197,20 @@ def fit_judgments(
     *,
     seed: int,
     past: Past | None = None,
+    earlier: Earlier | None = None,
     work: Path | None = None,
     parts: Path | None = None,
     checkpoints: CheckpointStore | None = None,
     resume: bool = False,
 ) -> tuple[Sharded, Fit]:
-    """Shard, place and fit. `past` is what an earlier run left; `work` where shards go if the engine cannot see this
-    process's memory; `parts` where result tables go, or None to have them returned."""
+    """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
+    the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
         sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=gold)
         if past is not None:
             sharded = continued(sharded, past)
+        if earlier is not None:
+            sharded = started(sharded, earlier)
         source: Any = sharded.source
         if not engine.shares_memory:
             if work is None:
@@ -232,6 +241,23 @@ def split_settings(method: str, values: Mapping[str, Any]) -> tuple[Model, Input
     own = {name: value for name, value in values.items() if name in names}
     model = make_model(method, {name: value for name, value in values.items() if name not in own}, names)
     return model, parse_settings(InputSettings, own)
+
+
+def started_model(model: Model) -> tuple[Model, Earlier | None]:
+    """A model that starts from a RUN names it by its id from here on; what that run found comes with it."""
+    start = getattr(model.settings, "start", None)
+    if start is None or start in model.start_words:
+        return model, None
+    try:
+        run = resolve_run(start)
+    except StoreError as error:
+        words = ", ".join(model.start_words)
+        raise UsageError(f"setting start={start!r}: expected {words} or a RUN to start from; {error}") from error
+    for name in (RANKINGS, ANNOTATORS, RUN_FILE):
+        run.verify(name)
+    rankings, annotators = (pq.read_table(run.path(name)) for name in (RANKINGS, ANNOTATORS))
+    earlier = Earlier.of(run.run_id, rankings, annotators, run.facts()["convergence"])
+    return type(model)(replace(model.settings, start=run.run_id)), earlier
 
 
 def identity_of(
@@ -312,7 +338,7 @@ def write_outputs(
         name = f"{table}.parquet"
         files = [folder / "parts" / part[table] for part in result.results]
         rows[name] = write_table(folder / name, (pq.read_table(file) for file in files))
-    rows["annotators.parquet"] = write_table(folder / "annotators.parquet", [annotators_of(sharded, model, result)])
+    rows[ANNOTATORS] = write_table(folder / ANNOTATORS, [annotators_of(sharded, model, result)])
     rows["rejected.parquet"] = write_table(folder / "rejected.parquet", [judgments.rejected])
     if csv:
         for name in list(rows):
