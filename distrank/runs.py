@@ -7,15 +7,16 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,7 @@ from distrank.store.checkpoints import CheckpointFolder
 from distrank.store.files import write_json
 from distrank.store.learned import FOLDER as MODEL_FOLDER
 from distrank.store.learned import LearnedUnits, write_learned
+from distrank.store.progress import progress_file
 from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
 from distrank.tables.continuation import Past, continued, last_timestamp
 from distrank.tables.export import write_csv
@@ -41,13 +43,17 @@ from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, wri
 from distrank.tables.read import read_judgments
 from distrank.tables.sequence import order_fingerprint
 from distrank.tables.shards import Sharded, build_shards
-from distrank.tables.sources import source_name
+from distrank.tables.sources import Location, source_name
 from distrank.tables.starts import Earlier, started
 
 RUN_SCHEMA = 1
 MAX_REJECTED = 0.05
 CHECKPOINT_SECONDS = 60.0
 RANKINGS, ANNOTATORS = "rankings.parquet", "annotators.parquet"
+
+
+# Looks at a result that is about to be published (its folder, its facts): more facts, or an error that stops it.
+Inspect: TypeAlias = Callable[[Path, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class InputSettings:
 class Request:
     """What a user asks for."""
 
-    source: str
+    source: Location | Sequence[Location]
     out: Path
     method: str = "crowd-bt"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -72,6 +78,7 @@ class Request:
     gold: str | None = None
     max_rejected: float = MAX_REJECTED
     resume: bool = False
+    refuse_stale: bool = True  # to resume where there are checkpoints of something else only is an error
     csv: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     checkpoint_iterations: int = 0
@@ -113,9 +120,11 @@ class Stages:
 
     def __init__(self, report: Report) -> None:
         self.report, self.seconds = report, dict[str, float]()
+        self.current = ""
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
+        self.current = name
         self.report({"stage": name, "state": "begin"})
         clock = time.perf_counter()
         yield
@@ -127,22 +136,34 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
     """Run a method on judgments and publish the result; the same request again publishes nothing new."""
     begun = datetime.now(UTC)
     output = OutputFolder(request.out)
+    with progress_file(output.root, report, {"method": request.method}) as progress:
+        stages = Stages(progress)
+        return carry_out(prepare(request, stages), output, engine, stages, begun)
+
+
+def prepare(request: Request, stages: Stages) -> Task:
+    """Read what a request is about, and settle what its result depends on."""
     model, input_settings = split_settings(request.method, request.settings)
     model, earlier = started_model(model)
-    stages = Stages(report)
     with stages("read"):
         judgments = read_judgments(
-            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=report
+            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=stages.report
         )
         gold = read_gold(request.gold) if request.gold is not None else None
         judgments.check_limit(request.max_rejected)
     with stages("identify"):
         identity = identity_of(judgments, gold, model, input_settings, request.seed)
-    task = Task(request, judgments, gold, model, identity, earlier=earlier)
-    return carry_out(task, output, engine, stages, begun)
+    return Task(request, judgments, gold, model, identity, earlier=earlier)
 
 
-def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, begun: datetime) -> Published:
+def carry_out(
+    task: Task,
+    output: OutputFolder,
+    engine: Engine,
+    stages: Stages,
+    begun: datetime,
+    inspect: Inspect | None = None,
+) -> Published:
     """Fit and publish; a task that was published before is found again, and becomes the latest run."""
     request, judgments, model, identity, run_id = task.request, task.judgments, task.model, task.identity, task.run_id
     known = output.find(run_id)
@@ -151,9 +172,9 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
         return Published(known, known.facts(), reused=True)
     interval = request.checkpoint_seconds, request.checkpoint_iterations
     checkpoints = CheckpointFolder(output.root / "checkpoints", run_id, identity, *interval)
-    if request.resume:
+    if request.resume and request.refuse_stale:
         checkpoints.refuse_stale()
-    with output.staging(run_id) as folder:
+    with output.staging(run_id) as folder, _space_needed(output):
         sharded, result = fit_judgments(
             judgments,
             task.gold,
@@ -182,10 +203,25 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
                 "source": source_name(request.source),
                 "files": list(judgments.files),
             }
+            facts |= inspect(folder, facts) if inspect is not None else {}
             write_json(folder / "run.json", facts)
             run = output.publish(folder, run_id, {**rows, "run.json": 0})
             checkpoints.remove()
     return Published(run, facts)
+
+
+@contextmanager
+def _space_needed(output: OutputFolder) -> Iterator[None]:
+    """A disk that is full, or gone, ends a run by name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+            raise
+        raise StoreError(
+            f"the output folder {output.root} cannot be written: {error.strerror}. Nothing was published, and the "
+            "latest run is the one that it was; make room and run again with --resume"
+        ) from error
 
 
 def fit_judgments(
