@@ -17,7 +17,15 @@ from distrank.engine.base import Engine, Report
 from distrank.engine.choose import open_engine
 from distrank.errors import UsageError
 from distrank.fit import Fit
-from distrank.runs import MAX_REJECTED, Stages, all_warnings, annotators_of, fit_judgments, split_settings
+from distrank.runs import (
+    MAX_REJECTED,
+    Stages,
+    all_warnings,
+    annotators_of,
+    fit_judgments,
+    split_settings,
+    started_model,
+)
 from distrank.store.learned import LearnedUnits
 from distrank.tables.continuation import Past, last_timestamp, past_warnings
 from distrank.tables.gold import gold_from_frame
@@ -122,6 +130,7 @@ class Aggregator:
         past: Past | None,
     ) -> Result:
         model, input_settings = split_settings(self.method, self.settings)
+        model, earlier = started_model(model)
         table = judgments_from_frame(judgments, columns=dict(columns or {}), duplicates=input_settings.duplicates)
         table.check_limit(max_rejected)
         if past is not None:
@@ -132,7 +141,7 @@ class Aggregator:
             place = stack.enter_context(open_engine(engine)) if isinstance(engine, str) else engine
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="distrank-")))
             sharded, result = fit_judgments(
-                table, truth, model, place, stages, seed=seed, past=past, work=folder / "work"
+                table, truth, model, place, stages, seed=seed, past=past, earlier=earlier, work=folder / "work"
             )
         tables = {
             name: pa.concat_tables([part[name] for part in result.results]).to_pandas()

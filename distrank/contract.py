@@ -21,6 +21,8 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
     unit.components    of the whole unit (also on a part of it)    node.id.*, unit.id.*     the ids (tables.ids)
     row.annotator    global code of the annotator                  [gold.winner, .loser]    nodes of known order (gold
                                                                                             pairs), also on every part
+                                                                   [node.start]             score in the run that we
+                                                                                            start from, NaN if unknown
     row.winner, row.loser, [row.tie], [row.weight]    preferences; nodes are numbered within the shard
     row.item, row.rating or row.rank, [row.weight]    ratings, rankings
 
@@ -68,6 +70,18 @@ class Traits:
 
 
 @dataclass(frozen=True)
+class Start:
+    """What an earlier run found, where a fit begins: joined by id, NaN where that run knew nothing.
+
+    The scores of items are with the items, as `node.start` of the shards.
+    """
+
+    run: str
+    annotators: Record  # the numbers in its table of annotators, by code
+    facts: dict[str, Any] = field(default_factory=dict)  # what it says about its convergence
+
+
+@dataclass(frozen=True)
 class Info:
     """What is known about the data before the first step: counts only, never rows."""
 
@@ -80,6 +94,7 @@ class Info:
     split_items: tuple[int, ...] = ()  # items of every split unit: the blocks of theta that hold their parameters
     gold: bool = False
     disconnected: int = 0  # queries whose comparison graph has more than one component
+    start: Start | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,9 @@ class Model(ABC):
     traits: ClassVar[Traits] = Traits()
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)
+    start_words: ClassVar[tuple[str, ...]] = (
+        "ones",
+    )  # values of the setting `start`, where there is one, besides a RUN
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

@@ -7,22 +7,23 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from distrank.contract import PARTS, UNITS, Info, Model
 from distrank.engine.base import Engine, FileSource, Placement, Report
-from distrank.errors import UsageError
+from distrank.errors import StoreError, UsageError
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.identity import arithmetic_versions, code_digest, machine, short_hash, versions
 from distrank.models import make_model
@@ -32,7 +33,8 @@ from distrank.store.checkpoints import CheckpointFolder
 from distrank.store.files import write_json
 from distrank.store.learned import FOLDER as MODEL_FOLDER
 from distrank.store.learned import LearnedUnits, write_learned
-from distrank.store.publish import OutputFolder, PublishedRun
+from distrank.store.progress import progress_file
+from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
 from distrank.tables.continuation import Past, continued, last_timestamp
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
@@ -41,11 +43,17 @@ from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, wri
 from distrank.tables.read import read_judgments
 from distrank.tables.sequence import order_fingerprint
 from distrank.tables.shards import Sharded, build_shards
-from distrank.tables.sources import source_name
+from distrank.tables.sources import Location, source_name
+from distrank.tables.starts import Earlier, started
 
 RUN_SCHEMA = 1
 MAX_REJECTED = 0.05
 CHECKPOINT_SECONDS = 60.0
+RANKINGS, ANNOTATORS = "rankings.parquet", "annotators.parquet"
+
+
+# Looks at a result that is about to be published (its folder, its facts): more facts, or an error that stops it.
+Inspect: TypeAlias = Callable[[Path, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class InputSettings:
 class Request:
     """What a user asks for."""
 
-    source: str
+    source: Location | Sequence[Location]
     out: Path
     method: str = "crowd-bt"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -70,6 +78,7 @@ class Request:
     gold: str | None = None
     max_rejected: float = MAX_REJECTED
     resume: bool = False
+    refuse_stale: bool = True  # to resume where there are checkpoints of something else only is an error
     csv: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     checkpoint_iterations: int = 0
@@ -97,8 +106,9 @@ class Task:
     gold: AnyGold | None
     model: Model
     identity: dict[str, Any]
-    past: Past | None = None  # what an earlier run left, if this one goes on from it
+    past: Past | None = None  # what an earlier run left, if this one goes on from it with new judgments alone
     lineage: tuple[dict[str, Any], ...] = ()  # the judgments that went into that: run, content, order, count
+    earlier: Earlier | None = None  # what an earlier run found, if this one looks at all judgments but starts there
 
     @property
     def run_id(self) -> str:
@@ -110,9 +120,11 @@ class Stages:
 
     def __init__(self, report: Report) -> None:
         self.report, self.seconds = report, dict[str, float]()
+        self.current = ""
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
+        self.current = name
         self.report({"stage": name, "state": "begin"})
         clock = time.perf_counter()
         yield
@@ -122,22 +134,36 @@ class Stages:
 
 def aggregate(request: Request, engine: Engine, report: Report) -> Published:
     """Run a method on judgments and publish the result; the same request again publishes nothing new."""
-    started = datetime.now(UTC)
+    begun = datetime.now(UTC)
     output = OutputFolder(request.out)
+    with progress_file(output.root, report, {"method": request.method}) as progress:
+        stages = Stages(progress)
+        return carry_out(prepare(request, stages), output, engine, stages, begun)
+
+
+def prepare(request: Request, stages: Stages) -> Task:
+    """Read what a request is about, and settle what its result depends on."""
     model, input_settings = split_settings(request.method, request.settings)
-    stages = Stages(report)
+    model, earlier = started_model(model)
     with stages("read"):
         judgments = read_judgments(
-            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=report
+            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=stages.report
         )
         gold = read_gold(request.gold) if request.gold is not None else None
         judgments.check_limit(request.max_rejected)
     with stages("identify"):
         identity = identity_of(judgments, gold, model, input_settings, request.seed)
-    return carry_out(Task(request, judgments, gold, model, identity), output, engine, stages, started)
+    return Task(request, judgments, gold, model, identity, earlier=earlier)
 
 
-def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, started: datetime) -> Published:
+def carry_out(
+    task: Task,
+    output: OutputFolder,
+    engine: Engine,
+    stages: Stages,
+    begun: datetime,
+    inspect: Inspect | None = None,
+) -> Published:
     """Fit and publish; a task that was published before is found again, and becomes the latest run."""
     request, judgments, model, identity, run_id = task.request, task.judgments, task.model, task.identity, task.run_id
     known = output.find(run_id)
@@ -146,9 +172,9 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
         return Published(known, known.facts(), reused=True)
     interval = request.checkpoint_seconds, request.checkpoint_iterations
     checkpoints = CheckpointFolder(output.root / "checkpoints", run_id, identity, *interval)
-    if request.resume:
+    if request.resume and request.refuse_stale:
         checkpoints.refuse_stale()
-    with output.staging(run_id) as folder:
+    with output.staging(run_id) as folder, _space_needed(output):
         sharded, result = fit_judgments(
             judgments,
             task.gold,
@@ -157,6 +183,7 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
             stages,
             seed=request.seed,
             past=task.past,
+            earlier=task.earlier,
             work=folder / "work",
             parts=folder / "parts",
             checkpoints=checkpoints,
@@ -170,16 +197,31 @@ def carry_out(task: Task, output: OutputFolder, engine: Engine, stages: Stages, 
                 "engine": engine.name,
                 "shards": sharded.info.shards,
                 **{name: value for name, value in result.facts.items() if name != "seconds"},
-                "started": started.isoformat(timespec="seconds"),
+                "started": begun.isoformat(timespec="seconds"),
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": {**stages.seconds, **result.facts["seconds"]},
                 "source": source_name(request.source),
                 "files": list(judgments.files),
             }
+            facts |= inspect(folder, facts) if inspect is not None else {}
             write_json(folder / "run.json", facts)
             run = output.publish(folder, run_id, {**rows, "run.json": 0})
             checkpoints.remove()
     return Published(run, facts)
+
+
+@contextmanager
+def _space_needed(output: OutputFolder) -> Iterator[None]:
+    """A disk that is full, or gone, ends a run by name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO):
+            raise
+        raise StoreError(
+            f"the output folder {output.root} cannot be written: {error.strerror}. Nothing was published, and the "
+            "latest run is the one that it was; make room and run again with --resume"
+        ) from error
 
 
 def fit_judgments(
@@ -191,17 +233,20 @@ def fit_judgments(
     *,
     seed: int,
     past: Past | None = None,
+    earlier: Earlier | None = None,
     work: Path | None = None,
     parts: Path | None = None,
     checkpoints: CheckpointStore | None = None,
     resume: bool = False,
 ) -> tuple[Sharded, Fit]:
-    """Shard, place and fit. `past` is what an earlier run left; `work` where shards go if the engine cannot see this
-    process's memory; `parts` where result tables go, or None to have them returned."""
+    """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
+    the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
         sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=gold)
         if past is not None:
             sharded = continued(sharded, past)
+        if earlier is not None:
+            sharded = started(sharded, earlier)
         source: Any = sharded.source
         if not engine.shares_memory:
             if work is None:
@@ -232,6 +277,23 @@ def split_settings(method: str, values: Mapping[str, Any]) -> tuple[Model, Input
     own = {name: value for name, value in values.items() if name in names}
     model = make_model(method, {name: value for name, value in values.items() if name not in own}, names)
     return model, parse_settings(InputSettings, own)
+
+
+def started_model(model: Model) -> tuple[Model, Earlier | None]:
+    """A model that starts from a RUN names it by its id from here on; what that run found comes with it."""
+    start = getattr(model.settings, "start", None)
+    if start is None or start in model.start_words:
+        return model, None
+    try:
+        run = resolve_run(start)
+    except StoreError as error:
+        words = ", ".join(model.start_words)
+        raise UsageError(f"setting start={start!r}: expected {words} or a RUN to start from; {error}") from error
+    for name in (RANKINGS, ANNOTATORS, RUN_FILE):
+        run.verify(name)
+    rankings, annotators = (pq.read_table(run.path(name)) for name in (RANKINGS, ANNOTATORS))
+    earlier = Earlier.of(run.run_id, rankings, annotators, run.facts()["convergence"])
+    return type(model)(replace(model.settings, start=run.run_id)), earlier
 
 
 def identity_of(
@@ -312,7 +374,7 @@ def write_outputs(
         name = f"{table}.parquet"
         files = [folder / "parts" / part[table] for part in result.results]
         rows[name] = write_table(folder / name, (pq.read_table(file) for file in files))
-    rows["annotators.parquet"] = write_table(folder / "annotators.parquet", [annotators_of(sharded, model, result)])
+    rows[ANNOTATORS] = write_table(folder / ANNOTATORS, [annotators_of(sharded, model, result)])
     rows["rejected.parquet"] = write_table(folder / "rejected.parquet", [judgments.rejected])
     if csv:
         for name in list(rows):

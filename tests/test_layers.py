@@ -17,8 +17,8 @@ ROOMS = [
     "errors", "text", "faults", "records", "settings", "stats", "contract", "kernels",  # 1
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store",  # 3
-    "evaluate", "simulate",  # 4
-    "runs", "updates",  # 5
+    "evaluate", "simulate", "changes",  # 4
+    "runs", "updates", "nightly",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip
 ONLY_IN = {"ray": "engine/ray/", "lightgbm": "trees"}

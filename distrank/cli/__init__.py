@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from distrank.cli import aggregate, evaluate, inspect, simulate, update
+from distrank.cli import aggregate, evaluate, inspect, nightly, simulate, update
 from distrank.errors import DistrankError, UsageError
 from distrank.identity import versions
 from distrank.text import shown
@@ -42,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, inspect, simulate, evaluate):
+    for module in (aggregate, update, nightly, inspect, simulate, evaluate):
         module.register(commands)
     return parser
 
@@ -68,5 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(error: DistrankError, options: argparse.Namespace, code: int) -> int:
     if getattr(options, "debug", False):
         raise error
-    sys.stderr.write(f"distrank: error: {shown(str(error))}\n")
+    for text in (f"error: {error}", *getattr(error, "__notes__", [])):
+        sys.stderr.write(f"distrank: {shown(text)}\n")
     return code

@@ -52,6 +52,21 @@ def fresh_block(items: int) -> Record:
     return frozen(dict.fromkeys(BLOCK, np.zeros(items)))
 
 
+def first_block(shard: Record) -> Record:
+    """The scores of an earlier run where the shard has them, and 0 for all other items."""
+    return started_block(int(shard["unit.nodes"][-1]), shard.get("node.start"))
+
+
+def started_block(items: int, start: Array | None) -> Record:
+    """A block at the given scores; what they do not cover, or do not know, is at 0."""
+    block = fresh_block(items)
+    if start is None:
+        return block
+    score = np.zeros(items)
+    score[: len(start)] = np.where(np.isnan(start), 0.0, start)
+    return frozen({**block, "base": score, "score": score})
+
+
 def path_of(block: Record) -> lbfgs.Path:
     """The last points, as the kernels take them."""
     return tuple(block[name] for name in (*SCORES, *GRADIENTS))
@@ -132,7 +147,7 @@ def judge_units(shard: Record, local: Record, theta: Record, key: Array) -> tupl
 
 
 def _block(shard: Record, local: Record) -> Record:
-    return local if "score" in local else fresh_block(int(shard["unit.nodes"][-1]))
+    return local if "score" in local else first_block(shard)
 
 
 # Steps over the parts of split queries: their block is in theta. ---------------------------------------------------
@@ -157,17 +172,27 @@ def judge_parts(shard: Record, local: Record, theta: Record, key: Array) -> tupl
     return None, evaluate_quality(shard, theta["split.score"][here], theta["quality"], int(theta["law"]))
 
 
+def collect_starts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
+    """Where the items of split queries start; their first part knows."""
+    start = np.zeros(int(theta["split.offsets"][-1]))
+    if bool(shard["part.first"]):
+        start[split_slice(shard, theta["split.offsets"])] = shard["node.start"]
+    return None, {"split.start": start}
+
+
 # Between rounds. -----------------------------------------------------------------------------------------------------
 
 
 def first_evaluation(run: Run, theta: Record, strength: float, law: int, *, ties: bool = False) -> Record:
-    """Theta at scores of 0, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1.
+    """Theta at its start, ready for `ascend`; `theta` holds `split.offsets`, and `quality` unless it is 1.
+
+    Scores start at 0, or where an earlier run left them (`node.start` of the shards, `split.start` in theta).
 
     `law` is one of `kernels.laws`; `quality` is the annotators' parameter in it, and `prior` a belief about it. `ties`
     says whether ties are an outcome of their own.
     """
     items = int(theta["split.offsets"][-1]) + int(ties)
-    block = {f"split.{name}": array for name, array in fresh_block(items).items()}
+    block = {f"split.{name}": array for name, array in started_block(items, theta.get("split.start")).items()}
     theta = {**theta, **block, "pairs": scalar(0), "steps": scalar(0), "strength": scalar(strength)}
     theta["law"] = scalar(law)
     return evaluation(run, theta, BACK)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from distrank.contract import Run
+from distrank.contract import Info, Run
 from distrank.kernels.laws import SCALED
 from distrank.kernels.lbfgs import dot
 from distrank.models._ascent import Control, ascend, evaluation, judgement
@@ -27,12 +27,15 @@ class ProfileModel(BradleyTerry):
     """Fits the scores with every annotator at `start` in theta, then both; `released` says which of the two."""
 
     def begin_fit(self, run: Run, theta: Record, start: int, strength: float) -> Record:
-        """Theta at scores of 0 and one of `starts`; parameters that are all 1 need no place in it."""
+        """Theta at the first scores and one of `starts`; parameters that are all 1 need no place in it."""
         theta = {name: value for name, value in theta.items() if name != "quality"}
         theta |= {"start": theta["starts"][start], "released": scalar(False)}
         if self.profiles and not (theta["start"] == 1.0).all():
             theta["quality"] = theta["start"]
-        return super().begin_fit(run, theta, start, strength)
+        theta = super().begin_fit(run, theta, start, strength)
+        if self.profiles and "split.start" in theta:  # the scores of an earlier run fit its annotators already
+            theta = self.checked(release(run, theta))
+        return theta
 
     @property
     def profiles(self) -> bool:
@@ -58,6 +61,12 @@ class ProfileModel(BradleyTerry):
         distance = float(theta["decrement"]) + 0.5 * dot(newton_gains(theta), np.ones(len(slope)))
         near = scalar(self.is_near(theta, distance))
         return {**theta, "gradient": scalar(norm), "decrement": scalar(distance), "converged": near}
+
+
+def earlier_or_one(info: Info, column: str) -> Array:
+    """What an earlier run found for every annotator; 1 for those that it did not know."""
+    known = info.start.annotators.get(column) if info.start is not None else None
+    return np.ones(info.annotators) if known is None else np.where(np.isnan(known), 1.0, known)
 
 
 def release(run: Run, theta: Record) -> Record:

@@ -13,8 +13,9 @@ Deviation: the paper alternates between s (L-BFGS) and eta (projected Newton), w
 (eta, s) and (1 - eta, -s) have exactly the same objective: the start decides between them, and gold, where it is given,
 has the last word: a solution that has more gold pairs in the opposite order than in the true one is turned around. The
 scores are fitted with eta at its start first; `start=gold` takes the share of right answers on gold pairs, and 1 for
-annotators without such answers. With `regularization=auto` both starts are among what gold chooses from. Annotators
-without judgments keep their start.
+annotators without such answers; `start=RUN` goes on from the scores and qualities of an earlier run, joined by id, and
+releases the qualities at once (new annotators start at 1). With `regularization=auto` both starts are among what gold
+chooses from. Annotators without judgments keep their start.
 
 `quality_prior=a,b` adds (a - 1) log eta_k + (b - 1) log(1 - eta_k) for every annotator: eta is then the mode of its
 posterior under a Beta(a, b) prior, and three judgments that agree with the consensus no longer make a perfect
@@ -36,7 +37,7 @@ from distrank.contract import Info, Run
 from distrank.errors import UsageError
 from distrank.models._ascent import turn_units
 from distrank.models._gold import gold_start
-from distrank.models._profile import ProfileModel
+from distrank.models._profile import ProfileModel, earlier_or_one
 from distrank.models._selection import AUTO, current
 from distrank.models.bradley_terry import BradleyTerrySettings, gold_of
 from distrank.records import Record
@@ -50,7 +51,9 @@ class CrowdBTSettings(BradleyTerrySettings):
     """Settings of `crowd-bt`."""
 
     start: str = setting(
-        "ones", "quality to start from: 1, or the share of right answers on gold pairs", choices=("ones", "gold")
+        "ones",
+        "quality to start from: ones, gold (the share of right answers on gold pairs), or a RUN, from whose scores and "
+        "quality the fit goes on",
     )
     annotator_quality: str = setting(
         "estimate",
@@ -69,16 +72,18 @@ class CrowdBT(ProfileModel):
     title = "Crowd-BT: Bradley-Terry scores with annotator quality"
     estimates = "scores, annotator quality"
     Settings = CrowdBTSettings
+    start_words = ("ones", "gold")
 
     def starts(self, run: Run, info: Info, theta: Record) -> Record:
         if self.settings.quality_prior is not None and not self.profiles:
             raise UsageError("setting quality_prior needs qualities to estimate: use annotator_quality=estimate")
         if self.settings.start == "gold" and not info.gold:
             raise UsageError("setting start='gold' needs a gold table (--gold); without one use start=ones")
-        found = [np.ones(info.annotators)]
-        if self.profiles and info.gold and (self.settings.start == "gold" or self.settings.regularization == AUTO):
+        found = [earlier_or_one(info, "quality")]
+        automatic = self.settings.regularization == AUTO
+        if self.profiles and info.gold and info.start is None and (self.settings.start == "gold" or automatic):
             found.append(gold_start(run, info, theta)[0])
-            if self.settings.regularization != AUTO:
+            if not automatic:
                 found = found[1:]
         if self.settings.quality_prior is None:
             return {"starts": np.stack(found)}
@@ -110,8 +115,8 @@ class CrowdBT(ProfileModel):
         }
 
     def chosen(self, theta: Record) -> dict[str, Any]:
-        names = ("ones", "gold")
-        return {**super().chosen(theta), "start": names[current(theta).start]}
+        first = "ones" if self.settings.start == "gold" else self.settings.start
+        return {**super().chosen(theta), "start": (first, "gold")[current(theta).start]}
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
         return {"quality": theta.get("quality", theta["start"]), "agreement": theta["agreement"]}

@@ -29,7 +29,7 @@ import numpy as np
 
 from distrank.contract import Info, Run
 from distrank.kernels.laws import SCALED
-from distrank.models._profile import ProfileModel
+from distrank.models._profile import ProfileModel, earlier_or_one
 from distrank.models.bradley_terry import BradleyTerrySettings
 from distrank.records import Record
 from distrank.settings import setting
@@ -52,9 +52,9 @@ class VarianceBT(ProfileModel):
     Settings = VarianceBTSettings
     law = SCALED
 
-    def starts(self, run: Run, info: Info, theta: Record) -> Record:  # noqa: ARG002 (every scale starts at 1)
+    def starts(self, run: Run, info: Info, theta: Record) -> Record:  # noqa: ARG002 (needs no round)
         strength = self.settings.scale_prior
-        return {"starts": np.ones((1, info.annotators)), "prior": np.array([strength, 0.0, strength])}
+        return {"starts": earlier_or_one(info, "scale")[None, :], "prior": np.array([strength, 0.0, strength])}
 
     def annotators(self, theta: Record, info: Info) -> Record:
         return {**super().annotators(theta, info), "scale": theta.get("quality", theta["start"])}

@@ -4,6 +4,8 @@
     out/latest             a symlink to the newest run; replacing it is the commit
     out/checkpoints/       states of runs that are under way (store.checkpoints)
     out/staging/           runs being written; left-overs of killed ones are removed by the next publish
+    out/progress/          what is under way (store.progress)
+    out/failures/          run.json of nights that failed (distrank.nightly)
 
 A run counts if `latest` points to it, or if it carries the mark that it once did; the mark is set right after the
 commit, and at the latest before the next one. A folder that was renamed into place but never became `latest` has no
@@ -13,12 +15,8 @@ mark, is ignored and is cleaned up.
 from __future__ import annotations
 
 import fcntl
-import os
-import platform
-import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,11 +27,11 @@ from typing import Any
 from distrank.errors import StoreError
 from distrank.faults import fault_point
 from distrank.store.files import fsync_file, fsync_folder, inside, read_json, sha256_of, write_json
+from distrank.store.owners import is_alive, owned_name
 
 MANIFEST = "manifest.json"
 RUN_FILE = "run.json"
 MARK = ".committed"
-ABANDONED_SECONDS = 7 * 24 * 3600.0
 SCHEMA = 1
 
 
@@ -109,7 +107,7 @@ class OutputFolder:
     def staging(self, run_id: str) -> Iterator[Path]:
         """A folder of its own to write a run into; gone afterwards unless it was published."""
         inside(self.root / "runs", run_id)
-        folder = inside(self.root / "staging", f"{run_id}@{_host()}@{os.getpid()}@{secrets.token_hex(4)}")
+        folder = inside(self.root / "staging", owned_name(run_id))
         folder.mkdir()
         try:
             yield folder
@@ -176,7 +174,7 @@ class OutputFolder:
         for entry in (self.root / "staging").iterdir():
             if entry.is_symlink():
                 entry.unlink()
-            elif entry.is_dir() and not _alive(entry):
+            elif entry.is_dir() and not is_alive(entry):
                 shutil.rmtree(entry, ignore_errors=True)
 
     @contextmanager
@@ -220,27 +218,3 @@ def resolve_run(text: str) -> PublishedRun:
     if "/" not in text and (by_id / MANIFEST).is_file():
         return open_run(by_id)
     raise StoreError(f"{text!r} is neither an output folder, nor a run folder, nor the id of a run under ./out")
-
-
-def _host() -> str:
-    """This machine's name, in letters that a file name may have."""
-    return re.sub(r"[^A-Za-z0-9.-]", "_", platform.node()) or "localhost"
-
-
-def _alive(folder: Path) -> bool:
-    """Whether the writer of a staging folder (its name ends in @host@pid@random) may still be at work.
-
-    Only processes of this machine can be asked; a folder of another one is left alone until it is a week old.
-    """
-    parts = folder.name.split("@")
-    if len(parts) != 4 or not parts[2].isdigit():
-        return False
-    if parts[1] != _host():
-        return time.time() - folder.stat().st_mtime < ABANDONED_SECONDS
-    try:
-        os.kill(int(parts[2]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
