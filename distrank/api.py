@@ -17,7 +17,15 @@ from distrank.engine.base import Engine, Report
 from distrank.engine.choose import open_engine
 from distrank.errors import UsageError
 from distrank.fit import Fit
-from distrank.runs import MAX_REJECTED, Stages, all_warnings, annotators_of, fit_judgments, split_settings
+from distrank.runs import (
+    MAX_REJECTED,
+    Stages,
+    all_warnings,
+    annotators_of,
+    fit_judgments,
+    result_tables,
+    split_settings,
+)
 from distrank.store.learned import LearnedUnits
 from distrank.tables.continuation import Past, last_timestamp, time_warnings
 from distrank.tables.gold import gold_from_frame
@@ -134,10 +142,7 @@ class Aggregator:
             sharded, result = fit_judgments(
                 table, truth, model, place, stages, seed=seed, past=past, work=folder / "work"
             )
-        tables = {
-            name: pa.concat_tables([part[name] for part in result.results]).to_pandas()
-            for name in ("rankings", "queries")
-        }
+        tables = {name: pa.concat_tables(pieces).to_pandas() for name, pieces in result_tables(sharded, result).items()}
         return Result(
             rankings=tables["rankings"],
             annotators=annotators_of(sharded, model, result).to_pandas(),
@@ -217,3 +222,27 @@ class TrueSkill(Aggregator):
     """TrueSkill in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
 
     method = "trueskill"
+
+
+class DawidSkene(Aggregator):
+    """Soft labels from ratings, with the confusion matrix of every annotator."""
+
+    method = "dawid-skene"
+
+
+class Glad(Aggregator):
+    """Soft labels from ratings, with the ability of annotators and the difficulty of items."""
+
+    method = "glad"
+
+
+class Majority(Aggregator):
+    """The grade that most annotators gave."""
+
+    method = "majority"
+
+
+class Average(Aggregator):
+    """The mean rating."""
+
+    method = "average"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from crowds import crowd, degenerate, degenerate_ratings, rated_crowd
 
 from distrank.contract import Model
 from distrank.engine.base import Engine, FileSource
@@ -18,7 +19,7 @@ from distrank.engine.local import LocalEngine
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.models import MODELS, get_model, make_model
 from distrank.records import digest
-from distrank.runs import finish_tables
+from distrank.runs import finish_tables, result_tables
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.outputs import IdTypes, annotators_table
 from distrank.tables.read import judgments_from_frame
@@ -35,6 +36,16 @@ def models_with(**traits: bool) -> list[str]:
 def models_under(law: str) -> list[str]:
     """The registered models that did not opt out of a law."""
     return [name for name in ALL if law not in get_model(name).traits.opted_out]
+
+
+def judgments_for(name: str, seed: int, **sizes: int) -> pd.DataFrame:
+    """A crowd in the form that the model takes."""
+    return (rated_crowd if get_model(name).form == "ratings" else crowd)(seed, **sizes)
+
+
+def degenerate_for(name: str) -> dict[str, pd.DataFrame]:
+    """Data in the form that the model takes that a careless one breaks on."""
+    return degenerate_ratings() if get_model(name).form == "ratings" else degenerate()
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,13 @@ def run_model(
     judgments = judgments_from_frame(frame)
     truth = gold_from_frame(gold) if gold is not None else None
     sharded = build_shards(
-        judgments, form=model.form, unit=model.unit, split=model.split, gold=truth, rows_per_shard=rows_per_shard
+        judgments,
+        form=model.form,
+        unit=model.unit,
+        split=model.split,
+        gold=truth,
+        graded=model.graded,
+        rows_per_shard=rows_per_shard,
     )
     source: Any = sharded.source if work is None else FileSource.write(work, sharded.source)
     types = IdTypes(sharded.query_type, sharded.item_type)
@@ -101,8 +118,6 @@ def run_model(
             result = own.execute(main, source, model, lambda _: None)
     else:
         result = engine.execute(main, source, model, lambda _: None)
-    tables = {
-        key: pa.concat_tables([part[key] for part in result.results]).to_pandas() for key in ("rankings", "queries")
-    }
+    tables = {key: pa.concat_tables(pieces).to_pandas() for key, pieces in result_tables(sharded, result).items()}
     annotators = annotators_table(sharded.annotators, model.annotators(result.theta, sharded.info), sharded.info)
     return Outcome(model, result, tables["rankings"], annotators.to_pandas(), tables["queries"])
