@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distrank.api import (
+        Average,
         Borda,
         BradleyTerry,
         CrowdBT,
         CrowdBTOnline,
+        DawidSkene,
+        Glad,
+        Majority,
         MajorityBT,
         Result,
         Thurstone,
@@ -27,10 +31,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Average",
     "Borda",
     "BradleyTerry",
     "CrowdBT",
     "CrowdBTOnline",
+    "DawidSkene",
+    "Glad",
+    "Majority",
     "MajorityBT",
     "Result",
     "Thurstone",

@@ -23,6 +23,7 @@ from distrank.runs import (
     all_warnings,
     annotators_of,
     fit_judgments,
+    result_tables,
     split_settings,
     started_model,
 )
@@ -143,10 +144,7 @@ class Aggregator:
             sharded, result = fit_judgments(
                 table, truth, model, place, stages, seed=seed, past=past, earlier=earlier, work=folder / "work"
             )
-        tables = {
-            name: pa.concat_tables([part[name] for part in result.results]).to_pandas()
-            for name in ("rankings", "queries")
-        }
+        tables = {name: pa.concat_tables(pieces).to_pandas() for name, pieces in result_tables(sharded, result).items()}
         return Result(
             rankings=tables["rankings"],
             annotators=annotators_of(sharded, model, result).to_pandas(),
@@ -226,3 +224,27 @@ class TrueSkill(Aggregator):
     """TrueSkill in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
 
     method = "trueskill"
+
+
+class DawidSkene(Aggregator):
+    """Soft labels from ratings, with the confusion matrix of every annotator."""
+
+    method = "dawid-skene"
+
+
+class Glad(Aggregator):
+    """Soft labels from ratings, with the ability of annotators and the difficulty of items."""
+
+    method = "glad"
+
+
+class Majority(Aggregator):
+    """The grade that most annotators gave."""
+
+    method = "majority"
+
+
+class Average(Aggregator):
+    """The mean rating."""
+
+    method = "average"

@@ -25,6 +25,12 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
                                                                                             start from, NaN if unknown
     row.winner, row.loser, [row.tie], [row.weight]    preferences; nodes are numbered within the shard
     row.item, row.rating or row.rank, [row.weight]    ratings, rankings
+    row.grade        number of the rating among `grade.values`, where a model is `graded`; node.grade then holds the
+                     grade that the gold table gives (a honeypot), -1 where there is none; grade.cut as in `Info`
+
+Where the unit is an item, every unit has one node, and the items of a query may lie in several shards. `finalize` gives
+columns by item for `rankings` and for `queries`; ranks, and means of the latter over the judgments of a query, are made
+when all shards are together (`tables.items`).
 
 A model that reads judgments in time order (`split = "ordered"`) gets one shard with all units, rows in that order
 (`tables.sequence`): the rows of units interleave, so there is `row.unit` (its number in the shard) and no `unit.rows`.
@@ -95,6 +101,9 @@ class Info:
     gold: bool = False
     disconnected: int = 0  # queries whose comparison graph has more than one component
     start: Start | None = None
+    grades: Array = field(default_factory=lambda: np.empty(0))  # values of the grades, ascending, for graded models
+    cut: bool = False  # whether these grades were cut from many distinct ratings
+    honeypots: int = 0  # items whose grade the gold table gives
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,7 @@ class Model(ABC):
     accepts: ClassVar[tuple[Form, ...]] = ("preferences", "ratings", "rankings")
     unit: ClassVar[Literal["query", "item"]] = "query"
     split: ClassVar[Literal["rows", "annotator", "never", "ordered"]] = "rows"  # how units too large are cut
+    graded: ClassVar[bool] = False  # whether it takes ratings as one of a few grades
     traits: ClassVar[Traits] = Traits()
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -38,6 +38,7 @@ from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve
 from distrank.tables.continuation import Past, continued, last_timestamp
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
+from distrank.tables.items import merged_items
 from distrank.tables.judgments import Judgments
 from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, write_table
 from distrank.tables.read import read_judgments
@@ -242,7 +243,9 @@ def fit_judgments(
     """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
     the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
-        sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=gold)
+        sharded = build_shards(
+            judgments, form=model.form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
+        )
         if past is not None:
             sharded = continued(sharded, past)
         if earlier is not None:
@@ -370,10 +373,8 @@ def write_outputs(
 ) -> dict[str, int]:
     """The run's tables from the parts that the workers wrote; rows by file name."""
     rows: dict[str, int] = {}
-    for table in ("rankings", "queries"):
-        name = f"{table}.parquet"
-        files = [folder / "parts" / part[table] for part in result.results]
-        rows[name] = write_table(folder / name, (pq.read_table(file) for file in files))
+    for table, content in result_tables(sharded, result, folder / "parts").items():
+        rows[f"{table}.parquet"] = write_table(folder / f"{table}.parquet", content)
     rows[ANNOTATORS] = write_table(folder / ANNOTATORS, [annotators_of(sharded, model, result)])
     rows["rejected.parquet"] = write_table(folder / "rejected.parquet", [judgments.rejected])
     if csv:
@@ -405,6 +406,18 @@ def save_learned(folder: Path, task: Task, sharded: Sharded, result: Fit) -> dic
     annotators = pa.table({"annotator": sharded.annotators, "judgments": info.annotator_judgments})
     names = write_learned(folder / MODEL_FOLDER, learned, annotators=annotators, facts=facts, units=units)
     return {f"{MODEL_FOLDER}/{name}": 0 for name in names}
+
+
+def result_tables(sharded: Sharded, result: Fit, parts: Path | None = None) -> dict[str, Iterable[pa.Table]]:
+    """The tables `rankings` and `queries` as pieces in their order, from what the shards gave (files in `parts`)."""
+
+    def pieces(table: str) -> Iterator[pa.Table]:
+        return (part[table] if parts is None else pq.read_table(parts / part[table]) for part in result.results)
+
+    if sharded.items is None:
+        return {table: pieces(table) for table in ("rankings", "queries")}
+    rankings, queries = merged_items(sharded.items, list(pieces("rankings")), list(pieces("queries")))
+    return {"rankings": [rankings], "queries": [queries]}
 
 
 def annotators_of(sharded: Sharded, model: Model, result: Fit) -> pa.Table:

@@ -19,6 +19,10 @@ MODELS: dict[str, str] = {  # name -> module:class
     "variance-bt": "distrank.models.variance_bt:VarianceBT",
     "crowd-bt-online": "distrank.models.crowd_bt_online:CrowdBTOnline",
     "trueskill": "distrank.models.trueskill:TrueSkill",
+    "majority": "distrank.models.majority:Majority",
+    "average": "distrank.models.average:Average",
+    "dawid-skene": "distrank.models.dawid_skene:DawidSkene",
+    "glad": "distrank.models.glad:Glad",
 }
 
 

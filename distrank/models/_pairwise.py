@@ -65,7 +65,7 @@ def prepared(shard: Record, *, ties: str) -> Record:
     starts[1:] = annotator[1:] != annotator[:-1]
     starts[unit[:-1][unit[:-1] < len(annotator)]] = True
     run = np.append(np.flatnonzero(starts), len(annotator)).astype(np.int64)
-    codes, owner = _distinct(annotator[run[:-1]])
+    codes, owner = distinct_codes(annotator[run[:-1]])
     kept = {name: array for name, array in shard.items() if not name.startswith("row.")}
     return {
         **kept,
@@ -90,7 +90,7 @@ def tied_pairs(shard: Record) -> Record:
     return pairs if weight is None else {**pairs, "tie.weight": weight[kept]}
 
 
-def _distinct(values: Array) -> tuple[Array, Array]:
+def distinct_codes(values: Array) -> tuple[Array, Array]:
     """The sorted distinct codes, and the place of every code among them."""
     place = np.zeros(int(values.max(initial=0)) + 1, np.uint32)
     place[values] = 1

@@ -30,6 +30,9 @@ def neutralised(table: pa.Table) -> pa.Table:
 
 
 def _defused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_list(column.type):  # a matrix, such as a confusion matrix: its entries with spaces between them
+        texts = [None if row is None else " ".join(map(str, row)) for row in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     hostile = pc.fill_null(pc.match_substring_regex(column, _HOSTILE), False)
@@ -38,4 +41,4 @@ def _defused(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, field.type) for field in schema])
+    return pa.schema([(f.name, pa.string() if pa.types.is_list(f.type) else f.type) for f in schema])

@@ -69,9 +69,17 @@ def annotators_table(ids: pa.Array, columns: Record, info: Info) -> pa.Table:
     """`annotator, judgments, quality, kind` and the model's own parameters."""
     judgments = info.annotator_judgments
     quality = columns["quality"]
-    extra = {name: pa.array(values) for name, values in columns.items() if name != "quality"}
+    extra = {name: _column(values) for name, values in columns.items() if name != "quality"}
     kinds = kinds_of(quality, judgments)
     return pa.table({"annotator": ids, "judgments": judgments, "quality": quality, "kind": kinds, **extra})
+
+
+def _column(values: Array) -> pa.Array:
+    """A column; rows of a matrix are lists."""
+    if values.ndim == 1:
+        return pa.array(values)
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values).reshape(-1)))
 
 
 def kinds_of(quality: Array, judgments: Array) -> list[str]:

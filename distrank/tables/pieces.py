@@ -23,6 +23,7 @@ from distrank.kernels.grouping import (
 )
 from distrank.records import Array, Record, scalar
 from distrank.tables.gold_lookup import Lookup
+from distrank.tables.grades import Grading
 from distrank.tables.ids import pack_ids
 from distrank.tables.order import canonical_order
 
@@ -41,6 +42,7 @@ class Context:
     gold: Lookup | None
     rows_per_shard: int
     whole_annotators: bool  # whether the rows of an annotator stay together where a unit is split
+    grading: Grading | None = None  # how ratings become grades, where a model wants them
 
     @property
     def derives(self) -> bool:
@@ -264,6 +266,10 @@ def _record(
         record["row.item"] = rows.items[0]
     if rows.value is not None:
         record["row.rating" if context.goal == "ratings" else "row.rank"] = rows.value
+    if context.grading is not None and rows.value is not None:
+        record["row.grade"] = context.grading.codes(rows.value)
+        record["node.grade"] = context.grading.known(record["node.gold"])
+        record["grade.values"], record["grade.cut"] = context.grading.values, scalar(context.grading.cut)
     if rows.tie is not None:
         record["row.tie"] = rows.tie
     if rows.weight is not None:

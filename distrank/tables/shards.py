@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from distrank.kernels.grouping import scatter, scatter_positions, tally
 from distrank.records import Array, Record, frozen
 from distrank.tables.gold import AnyGold
 from distrank.tables.gold_lookup import look_up
+from distrank.tables.grades import UNKNOWN, Grading, find_grades, unused_gold
+from distrank.tables.items import ItemLayout, item_layout
 from distrank.tables.judgments import Judgments
 from distrank.tables.pieces import Context, Members, Rows, part_records, shard_record
 from distrank.tables.sequence import order_warnings, time_positions
@@ -41,6 +43,7 @@ class Sharded:
     query_type: pa.DataType
     item_type: pa.DataType
     annotators: pa.Array
+    items: ItemLayout | None = None  # where the items of every query went, if they are the units
     warnings: tuple[str, ...] = ()
 
 
@@ -51,6 +54,7 @@ def build_shards(
     unit: Unit = "query",
     split: Split = "rows",
     gold: AnyGold | None = None,
+    graded: bool = False,
     rows_per_shard: int = ROWS_PER_SHARD,
 ) -> Sharded:
     """Lay the judgments out in the given form. Ratings and rankings become preferences where those are asked for.
@@ -70,6 +74,7 @@ def build_shards(
         rows_per_shard = max(len(judgments), 1)
     layout = lay_out(units, sizes, rows_per_shard, split=split in ("rows", "annotator"))
     lookup = None if gold is None else look_up(gold, judgments)
+    grading = find_grades(judgments) if graded else None
     context = Context(
         form=judgments.form,
         goal=form,
@@ -79,6 +84,7 @@ def build_shards(
         gold=lookup,
         rows_per_shard=rows_per_shard,
         whole_annotators=derives or split == "annotator",
+        grading=grading,
     )
     pieces = _build(context, _columns(judgments, units, ordered=ordered), units, layout)
     shards = [piece[0] for piece in pieces[: layout.shards]]
@@ -94,6 +100,7 @@ def build_shards(
         split_items=tuple(int(piece[0]["unit.nodes"][-1]) for piece in split_units),
         gold=gold is not None,
         disconnected=sum(int((piece[0]["unit.components"] > 1).sum()) for piece in pieces),
+        **({} if grading is None else _grade_facts(grading, pieces)),
     )
     return Sharded(
         source=MemorySource({UNITS: shards, PARTS: parts}),
@@ -101,8 +108,10 @@ def build_shards(
         query_type=judgments.queries.type,
         item_type=judgments.items.type,
         annotators=judgments.annotators,
+        items=None if unit == "query" else item_layout(judgments, units, layout),
         warnings=(
             *([] if lookup is None else lookup.warnings()),
+            *([] if grading is None else [*grading.warnings(judgments), *unused_gold(_unmatched(pieces), grading)]),
             *(_never_compared(pieces) if derives else []),
             *(order_warnings(judgments) if ordered else []),
         ),
@@ -119,6 +128,16 @@ def _check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
             f"a method that reads judgments in time order takes {want} only: {want} that are derived from {have} have "
             "no time of their own. Use a method without an order, or give preferences"
         )
+
+
+def _grade_facts(grading: Grading, pieces: list[list[Record]]) -> dict[str, Any]:
+    honeypots = sum(int((piece[0]["node.grade"] != UNKNOWN).sum()) for piece in pieces)
+    return {"grades": grading.values, "cut": grading.cut, "honeypots": honeypots}
+
+
+def _unmatched(pieces: list[list[Record]]) -> int:
+    """Items with gold that is none of the grades."""
+    return sum(int((~np.isnan(piece[0]["node.gold"]) & (piece[0]["node.grade"] == UNKNOWN)).sum()) for piece in pieces)
 
 
 def _never_compared(pieces: list[list[Record]]) -> list[str]:

@@ -20,6 +20,7 @@ from distrank.tables.judgments import Judgments
 from distrank.tables.order import bits_for, canonical_order
 
 Unit: TypeAlias = Literal["query", "item"]
+_DENSE = 4  # possible pairs per row up to which counting them is faster than sorting the rows
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,21 @@ def find_units(judgments: Judgments, unit: Unit) -> Units:
         return Units(number[judgments.query].astype(np.uint32), present, query_hash[present])
     (item,) = judgments.item_columns
     pair = judgments.query.astype(np.uint64) * np.uint64(len(judgments.items)) + item
-    distinct, row = np.unique(pair, return_inverse=True)
+    distinct, row = _numbered(pair, len(judgments.queries) * len(judgments.items))
     query, of_item = np.divmod(distinct, np.uint64(len(judgments.items)))
     return Units(
         row.astype(np.uint32),
         query.astype(np.uint32),
         hash_pairs(query_hash[query], stable_hash(judgments.items)[of_item]),
     )
+
+
+def _numbered(pairs: Array, kinds: int) -> tuple[Array, Array]:
+    """The distinct pairs in order, and the number of every row's pair: counted where few are possible, else sorted."""
+    if kinds > _DENSE * len(pairs):
+        return np.unique(pairs, return_inverse=True)
+    present = tally(pairs, kinds) > 0
+    return np.flatnonzero(present).astype(np.uint64), (np.cumsum(present) - 1)[pairs]
 
 
 def rows_by_unit(units: Units) -> Array:

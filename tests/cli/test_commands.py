@@ -207,6 +207,10 @@ def test_methods_and_validate_speak_json(crowd: Path, capsys: Any) -> None:
         "variance-bt",
         "crowd-bt-online",
         "trueskill",
+        "majority",
+        "average",
+        "dawid-skene",
+        "glad",
     ]
     assert main(["methods", "crowd-bt", "--json"]) == 0
     assert "duplicates" in [entry["name"] for entry in json.loads(capsys.readouterr().out)["settings"]]

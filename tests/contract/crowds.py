@@ -31,6 +31,52 @@ def crowd(seed: int, *, queries: int = 6, items: int = 8, annotators: int = 12, 
     )
 
 
+def rated_crowd(
+    seed: int, *, queries: int = 6, items: int = 30, annotators: int = 12, rows: int = 600, grades: int = 3
+) -> pd.DataFrame:
+    """Ratings of annotators of mixed quality: a rating is the true grade, or any; one turns the scale around."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(grades, size=(queries, items))
+    quality = np.clip(rng.beta(6, 2, annotators), 0.4, 0.95)
+    query, item = rng.integers(queries, size=rows), rng.integers(items, size=rows)
+    annotator = rng.integers(annotators, size=rows)
+    rating = np.where(rng.random(rows) < quality[annotator], truth[query, item], rng.integers(grades, size=rows))
+    return pd.DataFrame(
+        {
+            "query": [f"q{q}" for q in query],
+            "annotator": [f"a{a:02d}" for a in annotator],
+            "item": [f"i{i}" for i in item],
+            "rating": np.where(annotator == 0, grades - 1 - rating, rating).astype(float),
+        }
+    )
+
+
+def rated(*judgments: str) -> pd.DataFrame:
+    """`rated("q a x 2", ...)`: in query q, annotator a gives x the rating 2."""
+    frame = pd.DataFrame([line.split() for line in judgments], columns=["query", "annotator", "item", "rating"])
+    return frame.assign(rating=frame["rating"].astype(float))
+
+
+def degenerate_ratings() -> dict[str, pd.DataFrame]:
+    """The same for ratings."""
+    disagree = rated(*(f"q a{k} x{i} {(k + i) % 2}" for k in range(4) for i in range(6)))
+    return {
+        "one judgment": rated("q a x 1"),
+        "one annotator": rated("q a x 1", "q a y 0", "q a z 1"),
+        "one label per item": rated(*(f"q a{i % 3} x{i} {i % 2}" for i in range(12))),
+        "all the same": rated(*(f"q a{k} x{i} 3" for k in range(3) for i in range(5))),
+        "all agree": rated(*(f"q a{k} x{i} {i % 4}" for k in range(4) for i in range(8))),
+        "everyone contradicts": disagree,
+        "an annotator twice": rated("q a x 1", "q a x 1", "q a x 0", "q b x 0", "q b y 1"),
+        "many on one item": rated(*(f"q a{k} x {k % 2}" for k in range(3000)), "q a1 y 1", "q a2 y 0"),
+        "many values": rated(*(f"q a{k} x{i} {i + 0.1 * k}" for k in range(5) for i in range(20))),
+        "no weight": rated("q a x 1", "q b y 0").assign(weight=0.0),
+        "huge weights": rated("q a x 1", "q b x 0", "q c y 1").assign(weight=[1e12, 1.0, 1e6]),
+        "tiny weights": rated("q a x 1", "q b x 0", "q c y 1").assign(weight=1e-12),
+        "a lonely query": pd.concat([rated_crowd(1, rows=100), rated("lonely a00 x 1")]),
+    }
+
+
 def rows(*judgments: str) -> pd.DataFrame:
     """`rows("q a x y", ...)`: in query q, annotator a prefers x to y."""
     return pd.DataFrame([line.split() for line in judgments], columns=["query", "annotator", "winner", "loser"])

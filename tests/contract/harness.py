@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from crowds import crowd, degenerate, degenerate_ratings, rated_crowd
 
 from distrank.contract import Model
 from distrank.engine.base import Engine, FileSource
@@ -18,7 +19,7 @@ from distrank.engine.local import LocalEngine
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.models import MODELS, get_model, make_model
 from distrank.records import digest
-from distrank.runs import finish_tables
+from distrank.runs import finish_tables, result_tables
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.outputs import IdTypes, annotators_table
 from distrank.tables.read import judgments_from_frame
@@ -26,7 +27,9 @@ from distrank.tables.shards import build_shards
 
 # Settings that change what a model computes obey the laws as well: `name[setting=value]`, several with semicolons.
 VARIANTS = (
+    "bradley-terry[ties=davidson]",
     "crowd-bt[quality_prior=4,2]",
+    "crowd-bt[ties=davidson]",
     "crowd-bt-online[ties=drop]",
     "thurstone[annotator_quality=equal;ties=drop]",
     "thurstone[quality_prior=2,1]",
@@ -53,6 +56,16 @@ def models_with(**traits: bool) -> list[str]:
 def models_under(law: str) -> list[str]:
     """The models that did not opt out of a law."""
     return [name for name in ALL if law not in model_of(name).traits.opted_out]
+
+
+def judgments_for(name: str, seed: int, **sizes: int) -> pd.DataFrame:
+    """A crowd in the form that the model takes."""
+    return (rated_crowd if model_of(name).form == "ratings" else crowd)(seed, **sizes)
+
+
+def degenerate_for(name: str) -> dict[str, pd.DataFrame]:
+    """Data in the form that the model takes that a careless one breaks on."""
+    return degenerate_ratings() if model_of(name).form == "ratings" else degenerate()
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,13 @@ def run_model(
     judgments = judgments_from_frame(frame)
     truth = gold_from_frame(gold) if gold is not None else None
     sharded = build_shards(
-        judgments, form=model.form, unit=model.unit, split=model.split, gold=truth, rows_per_shard=rows_per_shard
+        judgments,
+        form=model.form,
+        unit=model.unit,
+        split=model.split,
+        gold=truth,
+        graded=model.graded,
+        rows_per_shard=rows_per_shard,
     )
     source: Any = sharded.source if work is None else FileSource.write(work, sharded.source)
     types = IdTypes(sharded.query_type, sharded.item_type)
@@ -120,8 +139,6 @@ def run_model(
             result = own.execute(main, source, model, lambda _: None)
     else:
         result = engine.execute(main, source, model, lambda _: None)
-    tables = {
-        key: pa.concat_tables([part[key] for part in result.results]).to_pandas() for key in ("rankings", "queries")
-    }
+    tables = {key: pa.concat_tables(pieces).to_pandas() for key, pieces in result_tables(sharded, result).items()}
     annotators = annotators_table(sharded.annotators, model.annotators(result.theta, sharded.info), sharded.info)
     return Outcome(model, result, tables["rankings"], annotators.to_pandas(), tables["queries"])

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from crowds import crowd, degenerate
-from harness import ALL, model_of, models_under, models_with, run_model
+from harness import ALL, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
 
 from distrank.contract import Step
 from distrank.engine.base import Engine
@@ -35,7 +34,7 @@ CUTS = {"one shard": 250_000, "many shards": 150, "split queries": 40}
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 @pytest.mark.parametrize("name", ALL)
 def test_the_result_does_not_depend_on_the_number_of_workers(name: str, cut: int) -> None:
-    frame = crowd(1)
+    frame = judgments_for(name, 1)
     digests = set()
     for workers in (1, 2, 4, 8):
         with LocalEngine(workers) as engine:
@@ -49,7 +48,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers(name: str, cut: int
 def test_ray_gives_the_bytes_of_the_local_engine(
     name: str, cut: int, ray_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = crowd(2)
+    frame = judgments_for(name, 2)
     expected = run_model(name, frame, rows_per_shard=cut).bytes()
     for workers in (1, 2, 4):  # calls per round
         monkeypatch.setattr(ray_engine, "workers", workers)
@@ -60,7 +59,7 @@ def test_ray_gives_the_bytes_of_the_local_engine(
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 @pytest.mark.parametrize("name", UNORDERED)
 def test_the_order_of_the_rows_does_not_matter(name: str, cut: int) -> None:
-    frame = crowd(3)
+    frame = judgments_for(name, 3)
     shuffled = frame.sample(frac=1.0, random_state=4)
     assert run_model(name, shuffled, rows_per_shard=cut).bytes() == run_model(name, frame, rows_per_shard=cut).bytes()
 
@@ -68,10 +67,12 @@ def test_the_order_of_the_rows_does_not_matter(name: str, cut: int) -> None:
 @pytest.mark.parametrize("name", [name for name in models_under("relabelling") if name in DETERMINISTIC])
 def test_names_do_not_matter(name: str) -> None:
     """Other ids in another order (and so other codes, shards and sums) give the same scores under the new names."""
-    frame = crowd(5)
+    frame = judgments_for(name, 5)
     renamed = frame.copy()
     names: dict[str, dict[str, str]] = {}
-    for kind, columns in {"query": ["query"], "annotator": ["annotator"], "item": ["winner", "loser"]}.items():
+    kinds = {"query": ["query"], "annotator": ["annotator"], "item": ["winner", "loser", "item"]}
+    for kind, possible in kinds.items():
+        columns = [column for column in possible if column in frame]
         ids = sorted(set(frame[columns].to_numpy().ravel()))
         names[kind] = dict(zip(ids, [f"{len(ids) - k:03d}-{kind}" for k in range(len(ids))], strict=True))
         for column in columns:
@@ -85,7 +86,7 @@ def test_names_do_not_matter(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in models_with(weighted=True) if name in DETERMINISTIC])
 def test_a_weight_of_two_is_two_rows(name: str) -> None:
-    frame = crowd(6)
+    frame = judgments_for(name, 6)
     twice = np.arange(len(frame)) % 3 == 0
     weighted = run_model(name, frame.assign(weight=np.where(twice, 2.0, 1.0)))
     repeated = run_model(name, pd.concat([frame, frame[twice]]))
@@ -97,7 +98,7 @@ def test_a_weight_of_two_is_two_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in models_under("splitting") if name in DETERMINISTIC])
 def test_a_split_query_has_the_scores_of_a_whole_one(name: str) -> None:
-    frame = crowd(7, queries=2, rows=400)
+    frame = judgments_for(name, 7, queries=2, rows=400)
     whole, split = run_model(name, frame), run_model(name, frame, rows_per_shard=60)
     assert split.fit.facts["rounds"] > 0
     for key, score in whole.scores().items():
@@ -107,16 +108,15 @@ def test_a_split_query_has_the_scores_of_a_whole_one(name: str) -> None:
 @pytest.mark.parametrize("name", models_with(monotone=True, iterative=True))
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 def test_the_objective_never_falls(name: str, cut: int) -> None:
-    trace = [entry["objective"] for entry in run_model(name, crowd(8), rows_per_shard=cut).fit.trace]
+    trace = [entry["objective"] for entry in run_model(name, judgments_for(name, 8), rows_per_shard=cut).fit.trace]
     assert len(trace) > 1
     for before, after in pairwise(trace):
         assert after >= before
 
 
-@pytest.mark.parametrize("case", degenerate().keys())
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name in ALL for case in degenerate_for(name)])
 def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
-    outcome = run_model(name, degenerate()[case])
+    outcome = run_model(name, degenerate_for(name)[case])
     for frame in (outcome.rankings, outcome.annotators, outcome.queries):
         numbers = frame.select_dtypes("number")
         assert np.isfinite(numbers.to_numpy(dtype=float)).all(), numbers
@@ -128,10 +128,11 @@ def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_that_was_given_is_changed(name: str) -> None:
-    frame = crowd(9)
+    frame = judgments_for(name, 9)
     before = frame.copy(deep=True)
     judgments = judgments_from_frame(frame)
-    sharded = build_shards(judgments, form=model_of(name).form, unit=model_of(name).unit, rows_per_shard=150)
+    model = model_of(name)
+    sharded = build_shards(judgments, form=model.form, unit=model.unit, graded=model.graded, rows_per_shard=150)
     shards = [shard for kind in sharded.source.sets.values() for shard in kind]
     digest_before = digest(shards)
     run_model(name, frame, rows_per_shard=150)
@@ -144,7 +145,7 @@ def test_nothing_that_was_given_is_changed(name: str) -> None:
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
 @pytest.mark.parametrize("name", models_with(iterative=True))
 def test_a_resumed_run_ends_like_an_undisturbed_one(name: str, cut: int, tmp_path: Path) -> None:
-    frame = crowd(10)
+    frame = judgments_for(name, 10)
     undisturbed = run_model(name, frame, rows_per_shard=cut)
     for stop_at in range(1, undisturbed.fit.iterations):
         folder = CheckpointFolder(tmp_path / f"{stop_at}", "run", {"law": "resume"}, seconds=1e9, iterations=1)
@@ -158,7 +159,7 @@ def test_a_resumed_run_ends_like_an_undisturbed_one(name: str, cut: int, tmp_pat
 @pytest.mark.parametrize("name", ALL)
 def test_steps_that_run_twice_change_nothing(name: str) -> None:
     """A retried task is harmless: an engine that repeats a third of all rounds gives the same bytes."""
-    frame = crowd(11)
+    frame = judgments_for(name, 11)
     assert (
         run_model(name, frame, engine=_Repeating(2), rows_per_shard=150).bytes()
         == run_model(name, frame, rows_per_shard=150).bytes()
@@ -167,7 +168,7 @@ def test_steps_that_run_twice_change_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", models_with(iterative=True))
 def test_a_run_that_was_not_given_time_does_not_claim_convergence(name: str) -> None:
-    outcome = run_model(name, crowd(12), settings={"max_iterations": 1})
+    outcome = run_model(name, judgments_for(name, 12), settings={"max_iterations": 1})
     assert outcome.fit.iterations == 1
     assert not outcome.fit.converged
 
@@ -175,6 +176,7 @@ def test_a_run_that_was_not_given_time_does_not_claim_convergence(name: str) -> 
 def test_every_model_says_what_it_opted_out_of_and_why() -> None:
     opted_out = {name: get_model(name).traits.opted_out for name in sorted(MODELS)}
     assert opted_out == {
+        "average": {"objective": "a count has no objective"},
         "borda": {"objective": "a count has no objective"},
         "bradley-terry": {},
         "crowd-bt": {},
@@ -182,6 +184,9 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
             "objective": "one pass updates beliefs and maximises nothing",
             "weights": "a weight of two is two updates in a row, which is not a second row at the end",
         },
+        "dawid-skene": {},
+        "glad": {},
+        "majority": {"objective": "a count has no objective"},
         "majority-bt": {},
         "thurstone": {},
         "variance-bt": {},
