@@ -143,9 +143,7 @@ class Model(ABC):
     traits: ClassVar[Traits] = Traits()
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)
-    start_words: ClassVar[tuple[str, ...]] = (
-        "ones",
-    )  # values of the setting `start`, where there is one, besides a RUN
+    start_words: ClassVar[tuple[str, ...]] = ()  # values of `start` besides a RUN; () if it cannot start from a RUN
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

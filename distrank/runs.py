@@ -284,9 +284,9 @@ def split_settings(method: str, values: Mapping[str, Any]) -> tuple[Model, Input
 
 def started_model(model: Model) -> tuple[Model, Earlier | None]:
     """A model that starts from a RUN names it by its id from here on; what that run found comes with it."""
-    start = getattr(model.settings, "start", None)
-    if start is None or start in model.start_words:
+    if not model.start_words or model.settings.start in model.start_words:
         return model, None
+    start = model.settings.start
     try:
         run = resolve_run(start)
     except StoreError as error:

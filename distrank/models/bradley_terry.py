@@ -76,6 +76,7 @@ class BradleyTerry(PairwiseModel):
     estimates = "scores"
     traits = Traits()
     Settings = BradleyTerrySettings
+    start_words: ClassVar[tuple[str, ...]] = ("ones",)
     law: ClassVar[int] = LOGISTIC  # of a judgment
     diagnostics = ("objective", "gradient", "decrement")
 

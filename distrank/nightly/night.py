@@ -138,7 +138,7 @@ def _request(config: NightlyConfig, latest: PublishedRun | None, last: Mapping[s
     """The night as a run: from the last result, where the method can start there."""
     settings = dict(config.settings)
     model, _ = split_settings(config.method, settings)
-    can_start = hasattr(model.settings, "start") and "start" not in settings
+    can_start = bool(model.start_words) and "start" not in settings
     if config.warm_start and can_start and latest is not None and last is not None and last["method"] == config.method:
         settings["start"] = str(latest.folder)
     return Request(

@@ -4,7 +4,8 @@
 
 faceage      which of two faces is older; the truth is the age. Pair accuracy and Kendall's tau-b against it.
 crowdrag25   which of two answers is better; there is no truth. Held out is what can be measured: the share of judgments
-             of a fifth of the data that agree with the order found on the rest (a tie counts half), over five folds.
+             of a fifth of the data that agree with the order found on the rest, over five folds. Ties are left out, and
+             equal scores count half.
 
 Intervals are the mean of score_high - score_low, divided by the standard deviation of the scores so that methods can be
 compared, where a method gives them. Methods that read judgments in time order read them as they are in the file.
