@@ -40,8 +40,8 @@ old ones for that is in `node.component` (the first node of the connected compon
 those of the earlier run) and, as `saved.*`, the arrays that the earlier run saved.
 
 Units too large for a shard are split into parts: shards of the set "parts" with `part.unit` (the number of the split
-unit) and `part.first` (its first part, the one that carries the ids of all its nodes). Nodes of a part are numbered
-within the whole unit, and the item parameters of a split unit live in theta.
+unit), `part.number` (of the part in it) and `part.first` (its first part, the one that carries the ids of all its
+nodes). Nodes of a part are numbered within the whole unit, and the item parameters of a split unit live in theta.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ Tables: TypeAlias = dict[str, Record]
 
 UNITS = "units"
 PARTS = "parts"
+EVIDENCE = 5  # judgments that are shown against a suspicious annotator
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class Model(ABC):
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)
     start_words: ClassVar[tuple[str, ...]] = ()  # values of `start` besides a RUN; () if it cannot start from a RUN
+    gives_evidence: ClassVar[bool] = False  # whether `evidence` knows which judgments weigh against an annotator
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
@@ -186,6 +188,14 @@ class Model(ABC):
 
     def learned_units(self, shard: Record, local: Record, theta: Record) -> Record:  # noqa: ARG002 (as above)
         """What is saved of one shard's units, by the worker that holds them and beside their ids."""
+        return {}
+
+    def evidence(self, shard: Record, local: Record, theta: Record, suspects: Array) -> Record:  # noqa: ARG002
+        """The judgments of a shard that weigh most against some annotators, given by sorted codes.
+
+        Columns `annotator` (code), `winner`, `loser` (nodes of the shard) and `weight`: at most EVIDENCE per annotator,
+        heaviest first, none that speaks for them.
+        """
         return {}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:  # noqa: ARG002 (models without warnings)

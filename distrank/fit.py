@@ -31,6 +31,7 @@ class Fit:
     trace: list[dict[str, float]]  # the model's diagnostics after `begin` (iteration 0) and after every iteration
     facts: dict[str, Any] = field(default_factory=dict)  # how it ran: rounds, workers, seconds per stage
     results: list[Any] = field(default_factory=list)  # what `finish` returned
+    evidence: Any = None  # what `collect` returned
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ def fit(
     checkpoints: CheckpointStore | None = None,
     resume: bool = False,
     finish: Callable[[Placement, Record], list[Any]] | None = None,
+    collect: Callable[[Placement, Record], Any] | None = None,
 ) -> Fit:
-    """Fit the model on the placed shards; `finish` runs beside the parameters once theta is final."""
+    """Fit the model on the placed shards; `finish` and `collect` run beside the parameters once theta is final."""
     clock = time.perf_counter()
     rounds = Rounds(placement, seed)
     found = checkpoints.newest() if checkpoints is not None and (resume or placement.attempt) else None
@@ -114,9 +116,10 @@ def fit(
     seconds = {"fit": time.perf_counter() - clock}
     clock = time.perf_counter()
     results = finish(placement, theta) if finish is not None else []
+    evidence = collect(placement, theta) if collect is not None else None
     seconds["finalize"] = time.perf_counter() - clock
     facts = {**placement.facts(), "resumed_from": found.iteration if found else None, "seconds": seconds}
-    return Fit(theta, converged, iteration, trace, facts, results)
+    return Fit(theta, converged, iteration, trace, facts, results, evidence)
 
 
 def _checked(model: Model, theta: Record, iteration: int) -> Record:

@@ -36,6 +36,7 @@ from distrank.store.learned import LearnedUnits, write_learned
 from distrank.store.progress import progress_file
 from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
 from distrank.tables.continuation import Past, continued, last_timestamp
+from distrank.tables.evidence import collect_evidence
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
 from distrank.tables.items import merged_items
@@ -266,6 +267,7 @@ def fit_judgments(
         checkpoints=checkpoints,
         resume=resume,
         finish=partial(finish_tables, model, types, parts),
+        collect=partial(collect_evidence, model, sharded.info, types),
     )
     with stages("engine"):
         result = engine.execute(main, source, model, stages.report)
@@ -423,7 +425,7 @@ def result_tables(sharded: Sharded, result: Fit, parts: Path | None = None) -> d
 def annotators_of(sharded: Sharded, model: Model, result: Fit) -> pa.Table:
     """annotators.parquet as a table."""
     info: Info = sharded.info
-    return annotators_table(sharded.annotators, model.annotators(result.theta, info), info)
+    return annotators_table(sharded.annotators, model.annotators(result.theta, info), info, result.evidence)
 
 
 def finish_tables(model: Model, types: IdTypes, folder: Path | None, placement: Placement, theta: Record) -> list[Any]:

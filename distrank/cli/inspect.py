@@ -12,6 +12,7 @@ from distrank.errors import UsageError
 
 TABLES = ("rankings", "annotators", "queries")
 CONVERGENCE = "convergence"
+MOST_EVIDENCE = 3  # annotators whose evidence is printed
 
 
 def register(commands: Any) -> None:
@@ -122,11 +123,37 @@ def _print_overview(run: Any, names: list[str], options: argparse.Namespace) -> 
     titles = {"annotators": "annotators, the most suspicious first"}
     for name in names:
         table = _rows(run, name, options)
+        evidence = table["evidence"].to_pylist() if "evidence" in table.column_names else []
+        if evidence:
+            table = table.drop_columns("evidence")
         rows = [list(row.values()) for row in table.to_pylist()]
         total = run.manifest["files"][f"{name}.parquet"]["rows"]
         print_table(f"{titles.get(name, name)} ({len(rows)} of {total:,})", table.column_names, rows)
+        _print_evidence(rows, table.column_names, evidence)
     for warning in facts["warnings"]:
         say(f"warning: {warning}")
+
+
+def _print_evidence(rows: list[list[Any]], columns: list[str], evidence: list[list[dict[str, Any]]]) -> None:
+    """What weighs most against those of the annotators shown who are suspicious."""
+    shown = [pair for pair in zip(rows, evidence, strict=False) if pair[1]][:MOST_EVIDENCE]
+    if not shown:
+        return
+    say(
+        "evidence: the judgments that weigh most against an annotator. The weight is the logarithm of how much better "
+        "a coin explains the judgment than a typical annotator does\n"
+    )
+    for row, judgments in shown:
+        facts = dict(zip(columns, row, strict=True))
+        between = ""
+        if "quality_low" in facts:
+            between = f" ({facts['quality_low']:.2f} to {facts['quality_high']:.2f})"
+        say(
+            f"{cell(facts['annotator'])}: {facts['kind']}, quality {facts['quality']:.2f}{between}, "
+            f"{facts['judgments']:,} judgments, {facts['agreement']:.0%} of them with the consensus"
+        )
+        listed = [[entry[name] for name in ("query", "winner", "loser", "weight")] for entry in judgments]
+        print_table("", ("query", "preferred", "to", "weight"), listed)
 
 
 def _print_csv(run: Any, name: str, options: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from distrank.records import Array, Record, scalar
 from distrank.stats import dense
 
 UNKNOWN = 0.5  # agreement where nobody judged anything
+INTERVALS = ("score_low", "score_high", "rank_low", "rank_high", "score_sd")  # columns of `_intervals`
 DENSE_SHARE = 4  # statistics cover all annotators once a shard has a quarter of them: equal indices add faster
 
 
@@ -40,6 +41,11 @@ def rows_of(shard: Record, kind: str = "pair") -> Rows:
 def fitted_rows(shard: Record) -> Rows:
     """What scores are fitted to: the preferences themselves, or the votes that a model made of them (`vote.*`)."""
     return rows_of(shard, "vote" if "vote.run" in shard else "pair")
+
+
+def fitted_units(shard: Record) -> Array:
+    """The offsets of units into the runs of `fitted_rows`."""
+    return shard["vote.unit" if "vote.run" in shard else "pair.unit"]
 
 
 def prepared(shard: Record, *, ties: str) -> Record:
@@ -151,6 +157,11 @@ def shares(counts: Array, unknown: Array | float = UNKNOWN) -> Array:
     return np.where(known, counts[:, 0] / np.where(known, counts[:, 1], 1.0), unknown)
 
 
+def quality_bounds(theta: Record) -> Record:
+    """The columns of an interval of quality, where one was found."""
+    return {f"quality_{end}": theta[f"quality.{end}"] for end in ("low", "high") if f"quality.{end}" in theta}
+
+
 class PairwiseModel(Model):
     """Scores from preferences. A subclass finds them; `score` is in local and `split.score` in theta when it ends."""
 
@@ -177,17 +188,18 @@ class PairwiseModel(Model):
         if parts:
             agreed = agreed + dense(parts, "annotator/agreed", count)
         split = parts["split.agreed"] if parts else np.zeros((0, 2))
-        return {**theta, "agreement": shares(agreed), "split.agreement": shares(split)}
+        return {**theta, "agreement": shares(agreed), "judged": agreed[:, 1], "split.agreement": shares(split)}
 
     def finalize(self, shard: Record, local: Record, theta: Record) -> Tables:
         if "part.unit" not in shard:
-            return {"rankings": {"score": local["score"]}, "queries": {"agreement": local["agreement"]}}
-        unit = int(shard["part.unit"])
-        score = theta["split.score"][split_slice(shard, theta["split.offsets"])]
-        return {"rankings": {"score": score}, "queries": {"agreement": theta["split.agreement"][unit : unit + 1]}}
+            rankings = {name: local[name] for name in ("score", *INTERVALS) if name in local}
+            return {"rankings": rankings, "queries": {"agreement": local["agreement"]}}
+        unit, here = int(shard["part.unit"]), split_slice(shard, theta["split.offsets"])
+        rankings = {name: theta[f"split.{name}"][here] for name in ("score", *INTERVALS) if f"split.{name}" in theta}
+        return {"rankings": rankings, "queries": {"agreement": theta["split.agreement"][unit : unit + 1]}}
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
-        return {"quality": theta["agreement"], "agreement": theta["agreement"]}
+        return {"quality": theta["agreement"], "agreement": theta["agreement"], **quality_bounds(theta)}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:  # noqa: ARG002
         if not info.disconnected:

@@ -49,6 +49,12 @@ class ProfileModel(BradleyTerry):
             return self.checked(release(run, theta))
         return self.checked(ascend(run, theta))
 
+    def conclude(self, run: Run, theta: Record) -> Record:
+        if self.profiles and not bool(theta["released"]) and self.settings.interval is not None:
+            # stopped before the annotators were released: how sure they are is asked at their start
+            theta = judgement(run, {**theta, "quality": theta["start"]}, None)
+        return super().conclude(run, theta)
+
     def checked(self, theta: Record) -> Record:
         """Distances over scores and annotators together; not converged before the annotators were released."""
         theta = super().checked(theta)

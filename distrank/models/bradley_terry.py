@@ -29,6 +29,7 @@ import numpy as np
 from distrank.contract import PARTS, Info, Run, Start, Traits
 from distrank.errors import UsageError
 from distrank.kernels.laws import LOGISTIC
+from distrank.kernels.surprise import heaviest_in_runs
 from distrank.models import _selection as selection
 from distrank.models._ascent import (
     ascend,
@@ -38,9 +39,11 @@ from distrank.models._ascent import (
     forget_scores,
     tie_parameter,
 )
+from distrank.models._evidence import as_record, empty_lists, places, typical_parameter
 from distrank.models._gold import GoldAgreement, gold_agreement
-from distrank.models._pairwise import PairwiseModel
-from distrank.records import Record, scalar
+from distrank.models._intervals import with_intervals
+from distrank.models._pairwise import PairwiseModel, rows_of, split_slice
+from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 
 
@@ -65,6 +68,9 @@ class BradleyTerrySettings:
         1e-12, "ends once the objective is this near to its maximum, as a share of itself", low=1e-24
     )
     max_iterations: int = setting(2000, "iterations after which the fit ends without convergence", low=0)
+    interval: float | None = setting(
+        0.9, "level of the intervals of scores, ranks and quality; none leaves them out", above=0.0, high=0.999
+    )
 
 
 class BradleyTerry(PairwiseModel):
@@ -79,6 +85,7 @@ class BradleyTerry(PairwiseModel):
     start_words: ClassVar[tuple[str, ...]] = ("ones",)
     law: ClassVar[int] = LOGISTIC  # of a judgment
     diagnostics = ("objective", "gradient", "decrement")
+    gives_evidence = True
 
     def begin(self, run: Run, info: Info) -> Record:
         theta = {**self.empty_theta(info), "gold": scalar(info.gold)}
@@ -125,6 +132,16 @@ class BradleyTerry(PairwiseModel):
         """One step up."""
         return self.checked(ascend(run, theta))
 
+    def evidence(self, shard: Record, local: Record, theta: Record, suspects: Array) -> Record:
+        law = int(theta["law"])
+        typical = typical_parameter(theta.get("quality"), theta["judged"], law)
+        parts = "part.unit" in shard
+        score = theta["split.score"][split_slice(shard, theta["split.offsets"])] if parts else local["score"]
+        rows, (weights, found) = rows_of(shard), empty_lists(suspects)
+        place = places(shard["annotator.code"], suspects)
+        heaviest_in_runs(*rows, score, law, typical, place, weights, found)
+        return as_record(suspects, rows.winner, rows.loser, weights, found)
+
     def checked(self, theta: Record) -> Record:
         """Theta with its distance to the optimum, and whether that is small enough.
 
@@ -158,7 +175,8 @@ class BradleyTerry(PairwiseModel):
                 theta, found = self.mirrored(run, theta), GoldAgreement(found.wrong, found.right, found.pairs)
                 theta = {**theta, "reversed": scalar(True)}
             theta = {**theta, "gold.agreement": np.array(found)}
-        return super().conclude(run, theta)
+        theta = super().conclude(run, theta)
+        return theta if self.settings.interval is None else with_intervals(run, theta, self.settings.interval)
 
     def warnings(self, theta: Record, info: Info) -> list[str]:
         found, gold = super().warnings(theta, info), gold_of(theta)

@@ -37,6 +37,7 @@ from distrank.contract import Info, Run
 from distrank.errors import UsageError
 from distrank.models._ascent import turn_units
 from distrank.models._gold import gold_start
+from distrank.models._pairwise import quality_bounds
 from distrank.models._profile import ProfileModel, earlier_or_one
 from distrank.models._selection import AUTO, current
 from distrank.models.bradley_terry import BradleyTerrySettings, gold_of
@@ -112,6 +113,7 @@ class CrowdBT(ProfileModel):
             **theta,
             "split.score": score,
             "quality": np.where(silent, theta["quality"], 1.0 - theta["quality"]),
+            "first": -theta["first"],
         }
 
     def chosen(self, theta: Record) -> dict[str, Any]:
@@ -119,7 +121,9 @@ class CrowdBT(ProfileModel):
         return {**super().chosen(theta), "start": (first, "gold")[current(theta).start]}
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
-        return {"quality": theta.get("quality", theta["start"]), "agreement": theta["agreement"]}
+        quality = theta.get("quality", theta["start"])
+        bounds = quality_bounds(theta) if self.profiles else {}  # a quality that was not estimated has none
+        return {"quality": quality, "agreement": theta["agreement"], **bounds}
 
     def warnings(self, theta: Record, info: Info) -> list[str]:
         found = super().warnings(theta, info)

@@ -20,8 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from distrank.contract import Info, Step
+from distrank.kernels.bounded import beta_intervals
+from distrank.kernels.laws import LOGISTIC
 from distrank.kernels.online import crowd_bt_pass
-from distrank.models._online import OnlineModel, Update, Updates, pass_block
+from distrank.models._evidence import typical_parameter
+from distrank.models._online import INTERVAL, OnlineModel, Update, Updates, pass_block
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 
@@ -39,6 +42,7 @@ class CrowdBTOnlineSettings:
         1e-4, "least factor kappa by which one judgment shrinks a variance", above=0.0, high=1.0
     )
     ties: str = setting("half", "a tie is half an update each way, or is left out", choices=("half", "drop"))
+    interval: float | None = setting(0.9, INTERVAL, above=0.0, high=0.999)
 
 
 def update_beliefs(updates: Updates, settings: Record, items: Array, annotators: Array) -> None:
@@ -82,9 +86,14 @@ class CrowdBTOnline(OnlineModel):
 
     def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
         alpha, beta = theta["annotator"].T
-        return {
-            "quality": alpha / (alpha + beta),
-            "agreement": theta["agreement"],
-            "alpha": alpha.copy(),
-            "beta": beta.copy(),
-        }
+        quality = alpha / (alpha + beta)
+        columns = {"quality": quality, "agreement": theta["agreement"], "alpha": alpha.copy(), "beta": beta.copy()}
+        if self.settings.interval is not None:
+            low, high = np.empty(len(quality)), np.empty(len(quality))
+            beta_intervals(alpha, beta, self.settings.interval, low, high)
+            columns |= {"quality_low": np.minimum(low, quality), "quality_high": np.maximum(high, quality)}
+        return columns
+
+    def judging(self, theta: Record) -> tuple[int, float, float]:
+        alpha, beta = theta["annotator"].T
+        return LOGISTIC, typical_parameter(alpha / (alpha + beta), theta["judged"], LOGISTIC), 1.0

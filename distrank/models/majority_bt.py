@@ -60,12 +60,17 @@ def votes(shard: Record) -> Record:
     # an even pair is there twice, once each way, at half the weight
     winner = np.concatenate([won, lost[even]]).astype(np.uint32)
     loser = np.concatenate([lost, won[even]]).astype(np.uint32)
+    unit = np.searchsorted(shard["unit.nodes"], winner, side="right") - 1
+    order = np.argsort(unit, kind="stable")
+    units = len(shard["unit.nodes"]) - 1
     found: Record = {
-        "vote.run": np.array([0, len(winner)]),
-        "vote.owner": np.zeros(1, np.uint32),  # nobody: votes are trusted alike
-        "vote.winner": winner,
-        "vote.loser": loser,
+        "vote.run": np.searchsorted(unit[order], np.arange(units + 1)),
+        "vote.owner": np.zeros(units, np.uint32),  # nobody: votes are trusted alike
+        "vote.winner": winner[order],
+        "vote.loser": loser[order],
+        "vote.unit": np.arange(units + 1),
     }
     if even.any():
-        found["vote.weight"] = np.concatenate([np.where(even, 0.5, 1.0), np.full(int(even.sum()), 0.5)])
+        weight = np.concatenate([np.where(even, 0.5, 1.0), np.full(int(even.sum()), 0.5)])
+        found["vote.weight"] = weight[order]
     return found

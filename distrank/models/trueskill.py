@@ -15,13 +15,15 @@ All annotators are trusted alike. There is no draw margin: ties go by the `ties`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from distrank.contract import Step
+from distrank.kernels.laws import PROBIT
 from distrank.kernels.online import trueskill_pass
-from distrank.models._online import OnlineModel, Update, Updates, pass_block
+from distrank.models._online import INTERVAL, OnlineModel, Update, Updates, pass_block
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 
@@ -39,6 +41,7 @@ class TrueSkillSettings:
         25.0 / 300.0, "standard deviation tau by which a score drifts between judgments", low=0.0
     )
     ties: str = setting("half", "a tie is half an update each way, or is left out", choices=("half", "drop"))
+    interval: float | None = setting(0.9, INTERVAL, above=0.0, high=0.999)
 
 
 def update_skills(updates: Updates, settings: Record, items: Array, annotators: Array) -> None:  # noqa: ARG001
@@ -72,6 +75,10 @@ class TrueSkill(OnlineModel):
     @property
     def step(self) -> Step:
         return pass_trueskill
+
+    def judging(self, theta: Record) -> tuple[int, float, float]:
+        """i beats j with probability Phi((s_i - s_j) / (sqrt 2 beta)); all are trusted alike."""
+        return PROBIT, 1.0, 1.0 / math.sqrt(0.5 * float(theta["noise"]))
 
     def settings_record(self) -> Record:
         return {

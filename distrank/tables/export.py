@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def neutralised(table: pa.Table) -> pa.Table:
 
 
 def _defused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type):  # evidence: as JSON
+        return pa.chunked_array([[json.dumps(value, default=str) for value in column.to_pylist()]], pa.string())
     if pa.types.is_list(column.type):  # a matrix, such as a confusion matrix: its entries with spaces between them
         texts = [None if row is None else " ".join(map(str, row)) for row in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.string())])

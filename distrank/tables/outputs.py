@@ -65,11 +65,13 @@ def shard_tables(shard: Record, tables: Tables, types: IdTypes) -> dict[str, pa.
     }
 
 
-def annotators_table(ids: pa.Array, columns: Record, info: Info) -> pa.Table:
-    """`annotator, judgments, quality, kind` and the model's own parameters."""
+def annotators_table(ids: pa.Array, columns: Record, info: Info, evidence: pa.Array | None = None) -> pa.Table:
+    """`annotator, judgments, quality, kind`, the model's own parameters, and the evidence where there is a column."""
     judgments = info.annotator_judgments
     quality = columns["quality"]
     extra = {name: _column(values) for name, values in columns.items() if name != "quality"}
+    if evidence is not None:
+        extra["evidence"] = evidence
     kinds = kinds_of(quality, judgments)
     return pa.table({"annotator": ids, "judgments": judgments, "quality": quality, "kind": kinds, **extra})
 

@@ -115,6 +115,7 @@ def part_records(context: Context, members: Members, rows: Rows, scratch: Array,
         {
             **_record(context, members, nodes, components, part, with_ids=place == 0),
             "part.unit": scalar(number),
+            "part.number": scalar(place),
             "part.first": scalar(place == 0),
         }
         for place, part in enumerate(parts)

@@ -20,6 +20,7 @@ from distrank.fit import CheckpointStore, Fit, fit
 from distrank.models import MODELS, get_model, make_model
 from distrank.records import digest
 from distrank.runs import finish_tables, result_tables
+from distrank.tables.evidence import collect_evidence
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.outputs import IdTypes, annotators_table
 from distrank.tables.read import judgments_from_frame
@@ -92,6 +93,8 @@ class Outcome:
             for frame in (self.rankings, self.annotators, self.queries)
         ]
         ids = [{"text": np.array(frame.iloc[:, :2].astype(str).to_numpy().tolist())} for frame in (self.rankings,)]
+        if "evidence" in self.annotators:
+            ids.append({"evidence": np.array([str(list(cell)) for cell in self.annotators["evidence"]])})
         trace = [{name: np.array(value) for name, value in entry.items()} for entry in self.fit.trace]
         return digest([dict(self.fit.theta), *trace, *columns, *ids])
 
@@ -133,6 +136,7 @@ def run_model(
         checkpoints=checkpoints,
         resume=resume,
         finish=partial(finish_tables, model, types, None),
+        collect=partial(collect_evidence, model, sharded.info, types),
     )
     if engine is None:
         with LocalEngine(2) as own:
@@ -140,5 +144,6 @@ def run_model(
     else:
         result = engine.execute(main, source, model, lambda _: None)
     tables = {key: pa.concat_tables(pieces).to_pandas() for key, pieces in result_tables(sharded, result).items()}
-    annotators = annotators_table(sharded.annotators, model.annotators(result.theta, sharded.info), sharded.info)
+    columns = model.annotators(result.theta, sharded.info)
+    annotators = annotators_table(sharded.annotators, columns, sharded.info, result.evidence)
     return Outcome(model, result, tables["rankings"], annotators.to_pandas(), tables["queries"])

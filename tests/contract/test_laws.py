@@ -5,6 +5,8 @@ Traits decide which laws apply; a law that a model opts out of is listed, with t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from harness import ALL, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
+from crowds import crowd, degenerate
+from harness import ALL, Outcome, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
 
-from distrank.contract import Step
+from distrank.contract import EVIDENCE, Step
 from distrank.engine.base import Engine
 from distrank.engine.local import LocalEngine, LocalPlacement
 from distrank.models import MODELS, get_model
@@ -25,6 +28,7 @@ from distrank.tables.shards import build_shards
 
 DETERMINISTIC = models_with(sampled=False)
 UNORDERED = models_with(ordered=False)
+WITH_INTERVALS = [name for name in ALL if "interval" in {field.name for field in fields(model_of(name).Settings)}]
 SETTINGS: dict[str, Any] = {}
 CLOSE = 1e-9
 # Cuts of the 600 rows: one shard; several shards; queries split into parts; both at once.
@@ -82,6 +86,7 @@ def test_names_do_not_matter(name: str) -> None:
         assert after.scores()[names["query"][query], names["item"][item]] == pytest.approx(score, rel=CLOSE, abs=CLOSE)
     for annotator, quality in before.qualities().items():
         assert after.qualities()[names["annotator"][annotator]] == pytest.approx(quality, rel=CLOSE, abs=CLOSE)
+    _same_intervals(before, after, lambda kind, name: names[kind][name])
 
 
 @pytest.mark.parametrize("name", [name for name in models_with(weighted=True) if name in DETERMINISTIC])
@@ -94,6 +99,7 @@ def test_a_weight_of_two_is_two_rows(name: str) -> None:
         assert weighted.scores()[key] == pytest.approx(score, rel=CLOSE, abs=CLOSE)
     for key, quality in repeated.qualities().items():
         assert weighted.qualities()[key] == pytest.approx(quality, rel=CLOSE, abs=CLOSE)
+    _same_intervals(weighted, repeated, lambda _, name: name)
 
 
 @pytest.mark.parametrize("name", [name for name in models_under("splitting") if name in DETERMINISTIC])
@@ -124,6 +130,56 @@ def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
     for _, ranking in outcome.rankings.groupby("query"):
         assert sorted(ranking["rank"]) == list(range(1, len(ranking) + 1))
         assert ranking.sort_values("rank")["score"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("case", ["a crowd", *degenerate().keys()])
+@pytest.mark.parametrize("name", WITH_INTERVALS)
+def test_intervals_contain_what_they_are_of(name: str, case: str) -> None:
+    outcome = run_model(name, crowd(13) if case == "a crowd" else degenerate()[case])
+    rankings, annotators = outcome.rankings, outcome.annotators
+    assert (rankings["score_low"] <= rankings["score"]).all()
+    assert (rankings["score"] <= rankings["score_high"]).all()
+    assert (rankings["rank_low"] <= rankings["rank"]).all()
+    assert (rankings["rank"] <= rankings["rank_high"]).all()
+    assert (rankings["rank_low"] >= 1).all()
+    assert (rankings["rank_high"] <= rankings.groupby("query")["item"].transform("size")).all()
+    if "quality_low" in annotators:  # not where quality is equal by decree
+        assert (annotators["quality_low"] <= annotators["quality"]).all()
+        assert (annotators["quality"] <= annotators["quality_high"]).all()
+        assert annotators["quality_low"].min() >= 0.0
+        assert annotators["quality_high"].max() <= 1.0
+
+
+@pytest.mark.parametrize("name", WITH_INTERVALS)
+def test_a_higher_level_gives_wider_intervals_and_none_gives_none(name: str) -> None:
+    frame = crowd(14)
+    narrow, wide = (run_model(name, frame, settings={"interval": level}) for level in (0.5, 0.95))
+    assert (wide.rankings["score_low"] < narrow.rankings["score_low"]).all()
+    assert (wide.rankings["rank_high"] >= narrow.rankings["rank_high"]).all()
+    if "quality_low" in wide.annotators:
+        assert (wide.annotators["quality_low"] <= narrow.annotators["quality_low"]).all()
+    without = run_model(name, frame, settings={"interval": None})
+    assert not {"score_low", "rank_low"} & set(without.rankings)
+    assert not {"quality_low", "quality_high"} & set(without.annotators)
+    assert without.scores() == wide.scores()
+    assert without.qualities() == wide.qualities()
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("name", [name for name in ALL if model_of(name).gives_evidence])
+def test_evidence_is_made_of_judgments_of_the_suspects(name: str, cut: int) -> None:
+    frame = crowd(15, rows=6000)
+    annotators = run_model(name, frame, rows_per_shard=10 * cut).annotators
+    suspicious = annotators["kind"].isin(["spammer", "malicious"])
+    assert suspicious.any()
+    assert (annotators.loc[~suspicious, "evidence"].map(len) == 0).all()
+    made = set(frame[["annotator", "query", "winner", "loser"]].itertuples(index=False, name=None))
+    for annotator, evidence in annotators.loc[suspicious, ["annotator", "evidence"]].itertuples(index=False):
+        assert 1 <= len(evidence) <= EVIDENCE
+        weights = [entry["weight"] for entry in evidence]
+        assert weights == sorted(weights, reverse=True)
+        assert weights[-1] > 0.0
+        assert {(annotator, entry["query"], entry["winner"], entry["loser"]) for entry in evidence} <= made
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -195,6 +251,22 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
             "weights": "a weight of two is two updates in a row, which is not a second row at the end",
         },
     }
+
+
+def _same_intervals(before: Outcome, after: Outcome, renamed: Callable[[str, str], str]) -> None:
+    """The columns of intervals are the same, under the new names; bounds of ranks exactly."""
+    tables = (
+        (before.rankings, after.rankings, ["query", "item"], ["score_low", "score_high", "score_sd"]),
+        (before.annotators, after.annotators, ["annotator"], ["quality_low", "quality_high"]),
+    )
+    for old, new, keys, columns in tables:
+        found = new.set_index(keys)
+        for column in [name for name in (*columns, "rank_low", "rank_high") if name in old]:
+            exact = column.startswith("rank")
+            for row in old.itertuples(index=False):
+                key = tuple(renamed(kind, getattr(row, kind)) for kind in keys)
+                expected = pytest.approx(getattr(row, column), rel=0 if exact else 1e-7, abs=0 if exact else 1e-7)
+                assert found.loc[key, column].item() == expected
 
 
 class _KilledError(Exception):
