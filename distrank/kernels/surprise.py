@@ -73,26 +73,3 @@ def heaviest_in_runs(
             for r in range(run[k], run[k + 1]):
                 value = against(law, typical, score[winner[r]] - score[loser[r]])
                 _offer(value if weight is None else weight[r] * value, r, weights[here], rows[here])
-
-
-@kernel
-def heaviest_in_rows(
-    annotator: Codes,
-    winner: Codes,
-    loser: Codes,
-    tie: NDArray[np.bool_] | None,
-    size: Floats | None,
-    score: Floats,
-    law: int,
-    typical: float,
-    place: Offsets,
-    weights: Floats,
-    rows: Offsets,
-) -> None:
-    """The same where every row has its annotator; ties weigh against nobody."""
-    for r in range(len(winner)):
-        here = place[annotator[r]]
-        if here < 0 or (tie is not None and tie[r]):
-            continue
-        value = against(law, typical, score[winner[r]] - score[loser[r]])
-        _offer(value if size is None else size[r] * value, r, weights[here], rows[here])

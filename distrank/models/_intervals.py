@@ -47,7 +47,7 @@ from distrank.records import Array, Record, scalar
 from distrank.stats import dense
 
 LARGEST_DENSE = 100  # items: n^3 against the rows, again and again
-SETTLED = 0.5  # deviations of its annotators' parameters, in the mean square, by which a measurement may be misplaced
+SETTLED = 0.35  # deviations of its annotators' parameters, in the mean square, by which a measurement may be misplaced
 
 
 def with_intervals(run: Run, theta: Record, level: float) -> Record:

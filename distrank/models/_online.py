@@ -30,8 +30,6 @@ from distrank.contract import Info, Learned, Model, Run, Step, Tables, Traits
 from distrank.errors import UsageError
 from distrank.kernels import online as kernels
 from distrank.kernels.bounded import wilson_intervals
-from distrank.kernels.surprise import heaviest_in_rows
-from distrank.models._evidence import as_record, empty_lists, places
 from distrank.models._pairwise import PairwiseModel, shares
 from distrank.models._ranks import quantile, rank_bounds, score_bounds
 from distrank.records import Array, Record, frozen, scalar
@@ -120,7 +118,6 @@ class OnlineModel(Model):
     split = "ordered"
     traits = TRAITS
     diagnostics = ("updates",)
-    gives_evidence = True
 
     @abstractmethod
     def fresh_state(self, items: int, annotators: int) -> Record:
@@ -159,7 +156,7 @@ class OnlineModel(Model):
     def conclude(self, run: Run, theta: Record) -> Record:
         """Agreement with the final order, and the annotators' parameters."""
         found = run(measure_agreement, {"annotators": theta["annotators"]})
-        return {**theta, **found, "agreement": shares(found["agreed"]), "judged": found["agreed"][:, 1]}
+        return {**theta, **found, "agreement": shares(found["agreed"])}
 
     def finalize(self, shard: Record, local: Record, theta: Record) -> Tables:  # noqa: ARG002 (beliefs are local)
         mean, variance = local["item"].T
@@ -168,25 +165,13 @@ class OnlineModel(Model):
             rankings |= belief_bounds(rankings["score"], rankings["score_sd"], shard, self.settings.interval)
         return {"rankings": rankings, "queries": {"agreement": local["agreement"]}}
 
-    def annotators(self, theta: Record, info: Info) -> Record:  # noqa: ARG002 (all that is needed is in theta)
+    def annotators(self, theta: Record, info: Info) -> Record:
         columns = {"quality": theta["agreement"], "agreement": theta["agreement"]}
         if self.settings.interval is not None:
-            low, high = np.empty(len(theta["judged"])), np.empty(len(theta["judged"]))
-            wilson_intervals(theta["agreement"], theta["judged"], quantile(self.settings.interval), low, high)
+            low, high, count = np.empty(info.annotators), np.empty(info.annotators), info.annotator_judgments
+            wilson_intervals(theta["agreement"], count.astype(np.float64), quantile(self.settings.interval), low, high)
             columns |= {"quality_low": low, "quality_high": high}
         return columns
-
-    @abstractmethod
-    def judging(self, theta: Record) -> tuple[int, float, float]:
-        """How a typical annotator judges, for `evidence`: a law, its parameter, and what to multiply scores by."""
-
-    def evidence(self, shard: Record, local: Record, theta: Record, suspects: Array) -> Record:
-        law, typical, scale = self.judging(theta)
-        updates, (weights, found) = updates_of(shard), empty_lists(suspects)
-        place = places(np.arange(len(theta["agreement"])), suspects)
-        rows = updates.annotator, updates.winner, updates.loser, updates.tie, updates.size
-        heaviest_in_rows(*rows, scale * local["item"][:, 0], law, typical, place, weights, found)
-        return as_record(suspects, updates.winner, updates.loser, weights, found)
 
     def learned(self, theta: Record, info: Info) -> Learned:  # noqa: ARG002 (all that is needed is in theta)
         names = {"annotator": "annotator", "updates": "updates", "agreed": "annotator.agreed", "cut": "weights.cut"}

@@ -21,9 +21,7 @@ import numpy as np
 
 from distrank.contract import Info, Step
 from distrank.kernels.bounded import beta_intervals
-from distrank.kernels.laws import LOGISTIC
 from distrank.kernels.online import crowd_bt_pass
-from distrank.models._evidence import typical_parameter
 from distrank.models._online import INTERVAL, OnlineModel, Update, Updates, pass_block
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
@@ -93,7 +91,3 @@ class CrowdBTOnline(OnlineModel):
             beta_intervals(alpha, beta, self.settings.interval, low, high)
             columns |= {"quality_low": np.minimum(low, quality), "quality_high": np.maximum(high, quality)}
         return columns
-
-    def judging(self, theta: Record) -> tuple[int, float, float]:
-        alpha, beta = theta["annotator"].T
-        return LOGISTIC, typical_parameter(alpha / (alpha + beta), theta["judged"], LOGISTIC), 1.0

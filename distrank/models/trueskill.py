@@ -15,13 +15,11 @@ All annotators are trusted alike. There is no draw margin: ties go by the `ties`
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from distrank.contract import Step
-from distrank.kernels.laws import PROBIT
 from distrank.kernels.online import trueskill_pass
 from distrank.models._online import INTERVAL, OnlineModel, Update, Updates, pass_block
 from distrank.records import Array, Record, scalar
@@ -75,10 +73,6 @@ class TrueSkill(OnlineModel):
     @property
     def step(self) -> Step:
         return pass_trueskill
-
-    def judging(self, theta: Record) -> tuple[int, float, float]:
-        """i beats j with probability Phi((s_i - s_j) / (sqrt 2 beta)); all are trusted alike."""
-        return PROBIT, 1.0, 1.0 / math.sqrt(0.5 * float(theta["noise"]))
 
     def settings_record(self) -> Record:
         return {

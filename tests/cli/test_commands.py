@@ -75,7 +75,8 @@ def test_a_run_is_complete(crowd: Path, tmp_path: Path) -> None:
     assert execution["shards"] == {"units": 1, "parts": 0}
     assert execution["files"][0]["sha256"]
     rankings = pd.read_parquet(tmp_path / "latest" / "rankings.parquet")
-    assert list(rankings.columns) == ["query", "item", "rank", "score"]
+    bounds = ["score_low", "score_high", "rank_low", "rank_high", "score_sd"]
+    assert list(rankings.columns) == ["query", "item", "rank", "score", *bounds]
     annotators = pd.read_parquet(tmp_path / "latest" / "annotators.parquet")
     assert list(annotators.columns)[:4] == ["annotator", "judgments", "quality", "kind"]
     assert annotators["judgments"].sum() == 240

@@ -1,4 +1,4 @@
-"""Evidence from the front doors: what weighs against whom, in every form of judgments, in tables, CSV and on a terminal."""
+"""Evidence from the front doors: what weighs against whom, in every form of judgments, in files and on a terminal."""
 
 from __future__ import annotations
 
