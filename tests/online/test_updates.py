@@ -79,8 +79,8 @@ def tables_of(published: Published) -> dict[str, pa.Table]:
 
 def beliefs(annotators: pd.DataFrame) -> pd.DataFrame:
     """What an update knows exactly: everything but agreement, which is trueskill's quality as well."""
-    agreement = ["agreement"] if "alpha" in annotators else ["agreement", "quality", "kind"]
-    return annotators.drop(columns=agreement)
+    shares = ["quality", "kind", "quality_low", "quality_high"]
+    return annotators.drop(columns=["agreement", *([] if "alpha" in annotators else shares)])
 
 
 # The law. ------------------------------------------------------------------------------------------------------------
