@@ -153,7 +153,7 @@ def measure_units(shard: Record, local: Record, theta: Record, key: Array) -> tu
         if parameter is not None and len(answers):
             question_runs(*rows, score, parameter, law, *span, np.zeros((0, 0)), variance, window, answers)
     columns = score_bounds(score, deviation, z) | {"rank_low": low, "rank_high": high}
-    stats = by_annotator(shard, len(theta["parameter"]), answers=answers) if len(window) else {}
+    stats = by_annotator(shard, len(theta["parameter"]), answers=answers) if "window" in theta else {}
     return {**local, **columns}, stats
 
 
