@@ -2,7 +2,7 @@
 
     beliefs    what a published run believes of items and annotators
     batch      the questions of largest expected gain that do not ask for the same thing over and over
-    search     the best question of a query, by branch and bound over `trees` of boxes
+    search     the best question of a query, by branch and bound (`frontier`) over boxes (`trees`)
     tasks      the table of questions with their reasons
     play       the whole loop against a simulated crowd; `refit` is its batch fit
 

@@ -42,6 +42,7 @@ Report = Callable[[dict[str, Any]], None]
 
 CHUNK = 100  # tasks between two lines of progress
 SPREAD = 4.0  # the best annotators get at most this many times an even share of a batch
+RANDOM_SHARE = 0.2  # of a batch by default: finds out who was trusted by mistake (scripts/reproduce/active.py)
 TRIES = 1_000  # random triples that may turn out to be asked already, before there are taken to be none left
 
 

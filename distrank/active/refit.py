@@ -15,7 +15,7 @@ from distrank.contract import UNITS, Info, Run
 from distrank.engine.base import Placement
 from distrank.engine.local import LocalEngine
 from distrank.fit import fit
-from distrank.models.crowd_bt import CrowdBT, CrowdBTSettings
+from distrank.models.crowd_bt import SURE, CrowdBT, CrowdBTSettings
 from distrank.records import Array, Record
 from distrank.tables.ids import unpack_ids
 from distrank.tables.judgments import judgments_from_codes
@@ -29,9 +29,8 @@ class _StartedCrowdBT(CrowdBT):
         super().__init__(settings)
         self.quality = quality
 
-    def begin(self, run: Run, info: Info) -> Record:
-        theta = {**super().begin(run, info), "start": self.quality, "quality": self.quality}
-        return self.checked(self.first_evaluation(run, theta))
+    def starts(self, run: Run, info: Info, theta: Record) -> Record:
+        return {**super().starts(run, info, theta), "starts": self.quality[np.newaxis]}
 
 
 def refit(
@@ -54,7 +53,7 @@ def refit(
         winner=winner,
         loser=loser,
     )
-    model = _StartedCrowdBT(settings or CrowdBTSettings(), np.clip(quality, 0.0, 1.0))
+    model = _StartedCrowdBT(settings or CrowdBTSettings(), np.clip(quality, 1.0 - SURE, SURE))
     sharded = build_shards(judgments, form=model.form, unit=model.unit, split=model.split, gold=None)
     with LocalEngine(1) as engine:
         main = partial(fit, model=model, info=sharded.info, finish=partial(_scores_of, model))

@@ -20,8 +20,12 @@ Choose the next questions: (query, item, item, annotator) triples of the largest
 RUN can be of crowd-bt-online (its own beliefs) or of a batch method with scores in log-odds or probits (means from the
 fit, variances from score_sd, annotators from quality and counts). A question that is chosen lowers what others on the
 same items, or to the same annotator, would still tell: a batch does not ask for one thing over and over. gamma weighs
-what is learned about annotators against what is learned about items. With --judgments nobody is asked twice for the
-same pair. --out ends in .csv or .parquet: columns query, left, right, annotator, expected_gain, reason.
+what is learned about annotators against what is learned about items; a share of random questions finds out annotators
+who were trusted by mistake. docs/results/active.md has what the defaults rest on.
+
+With --judgments nobody is asked for the same pair twice. --out ends in .csv or .parquet; its columns are query, left,
+right, annotator, expected_gain, reason. Ask, add the answers to the judgments, aggregate, and choose again: batches of
+half a question per annotator did best.
 """
 
 
@@ -44,9 +48,9 @@ def register(commands: Any) -> None:
         "--judgments", metavar="FILE", help="preferences so far: no annotator is asked for a pair again"
     )
     parser.add_argument("--columns", metavar="NAME=COLUMN,...", default="", help="rename columns of --judgments")
-    parser.add_argument("--gamma", metavar="G", help="weight of what is learned about annotators")
+    parser.add_argument("--gamma", metavar="G", help="weight of what is learned about annotators (default 0)")
     parser.add_argument("--gamma-decay", action="store_true", help="halve gamma after every quarter of the budget")
-    parser.add_argument("--epsilon", metavar="SHARE", help="share of questions drawn at random (default 0)")
+    parser.add_argument("--epsilon", metavar="SHARE", help="share of questions drawn at random (default 0.2)")
     parser.add_argument(
         "--per-annotator",
         metavar="N",
@@ -93,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         "out": str(options.out),
         **spread(batch),
         "gamma": settings.gamma,
+        "epsilon": settings.epsilon,
         "per_annotator": settings.per_annotator,
         "expected_gain": float(batch.gain.sum()),
         "largest_tolerance": float(batch.tolerance.max(initial=0.0)),
@@ -106,10 +111,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace, source: Any) -> Any:
-    from distrank.active.batch import BatchSettings, even_limit
+    from distrank.active.batch import RANDOM_SHARE, BatchSettings, even_limit
     from distrank.settings import parse_settings
 
     values: dict[str, Any] = {"seed": options.seed, "gamma_decay": options.gamma_decay, "variance_floor": source.kappa}
+    values["epsilon"] = RANDOM_SHARE
     for name in ("gamma", "epsilon", "patience"):
         if (value := getattr(options, name)) is not None:
             values[name] = value
