@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from distrank.tables.judgments import Judgments
 
 PRIOR = (10.0, 1.0)
 PROBIT = 1.702
-WIDTH_90 = 2.0 * 1.6448536269514722  # of a 90 % interval, in standard deviations
+LEVEL = 0.9  # of the intervals of a run whose settings do not say it
 LOG_ODDS: dict[str, Callable[[dict[str, Any]], float]] = {  # method -> what its scores are multiplied by
     "crowd-bt-online": lambda _: 1.0,
     "crowd-bt": lambda _: 1.0,
@@ -84,7 +85,7 @@ def beliefs_of_run(
     known = pq.read_table(run.path("annotators.parquet"))
     ids, codes = _with_new(known["annotator"].combine_chunks(), available)
     crowd = np.tile(np.asarray(prior), (len(ids), 1))
-    crowd[: known.num_rows] = _quality(known, prior)
+    crowd[: known.num_rows] = _quality(known, prior, float(settings.get("interval") or LEVEL))
     query = rankings["query"].combine_chunks().dictionary_encode()
     place = query.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.argsort(place, kind="stable")
@@ -116,16 +117,17 @@ def checked_prior(prior: Any) -> tuple[float, float]:
     return alpha, beta
 
 
-def _quality(known: pa.Table, prior: tuple[float, float]) -> Array:
-    """alpha and beta of every annotator of the run."""
+def _quality(known: pa.Table, prior: tuple[float, float], level: float) -> Array:
+    """alpha and beta of every annotator of the run, whose intervals are of this level."""
     if {"alpha", "beta"} <= set(known.column_names):
         return np.column_stack([known["alpha"].to_numpy(), known["beta"].to_numpy()])
     quality, count = known["quality"].to_numpy(), known["judgments"].to_numpy().astype(np.float64)
     if {"quality_low", "quality_high"} <= set(known.column_names):
         width = known["quality_high"].to_numpy() - known["quality_low"].to_numpy()
+        deviations = 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * level)
         inside = np.clip(quality, 0.02, 0.98)  # at a bound no interval is explained by a binomial share
         with np.errstate(divide="ignore", invalid="ignore"):
-            explained = inside * (1.0 - inside) * (WIDTH_90 / width) ** 2
+            explained = inside * (1.0 - inside) * (deviations / width) ** 2
         count = np.minimum(count, np.where(np.isfinite(explained), explained, count))
     return counted_quality(quality, count, prior)
 

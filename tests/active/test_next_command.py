@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from distrank.active.beliefs import beliefs_of_run, counted_quality, informed_variance, matched
+from distrank.active.beliefs import _quality, beliefs_of_run, counted_quality, informed_variance, matched
 from distrank.active.play import PlaySettings, learning_area, pair_accuracy, play
 from distrank.active.refit import refit
 from distrank.cli import main
@@ -121,6 +121,21 @@ def test_variances_fall_with_the_comparisons_that_say_something() -> None:
     assert variance[:2] == pytest.approx(1.0 / 1.25)  # one honest comparison of equals; the spammer's says nothing
     assert variance[2:] == pytest.approx(1.0, abs=1e-3)  # what was clear before
     assert counted_quality(np.array([0.75]), np.array([8.0]), (10.0, 1.0)).tolist() == [[16.0, 3.0]]
+
+
+def test_wide_intervals_of_quality_count_as_fewer_judgments() -> None:
+    """A quality of 0.8 known to +- 0.1 rests on what 16 answers on gold would give, whatever was judged."""
+    width = 2.0 * 1.6448536269514722 * 0.1
+    known = pa.table(
+        {
+            "quality": [0.8, 0.8, 0.8],
+            "judgments": [200, 10, 50],
+            "quality_low": [0.8 - width / 2, 0.8 - width / 2, None],
+            "quality_high": [0.8 + width / 2, 0.8 + width / 2, None],
+        }
+    )
+    total = _quality(known, (10.0, 1.0), 0.9).sum(axis=1) - 11.0
+    assert total == pytest.approx([16.0, 10.0, 50.0])
 
 
 def test_ids_of_another_type_are_matched_only_if_they_come_back() -> None:
