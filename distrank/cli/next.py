@@ -21,7 +21,7 @@ RUN can be of crowd-bt-online (its own beliefs) or of a batch method with scores
 fit, variances from score_sd, annotators from quality and counts). A question that is chosen lowers what others on the
 same items, or to the same annotator, would still tell: a batch does not ask for one thing over and over. gamma weighs
 what is learned about annotators against what is learned about items; a share of random questions finds out annotators
-who were trusted by mistake. docs/results/active.md has what the defaults rest on.
+who were trusted by mistake. scripts/reproduce/active.py measures what the defaults rest on.
 
 With --judgments nobody is asked for the same pair twice. --out ends in .csv or .parquet; its columns are query, left,
 right, annotator, expected_gain, reason. Ask, add the answers to the judgments, aggregate, and choose again: batches of
