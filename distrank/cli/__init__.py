@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from distrank.cli import aggregate, evaluate, inspect, nightly, simulate, update
+from distrank.cli import aggregate, evaluate, inspect, next, nightly, simulate, simulate_active, update  # noqa: A004
 from distrank.errors import DistrankError, UsageError
 from distrank.identity import versions
 from distrank.text import shown
@@ -25,6 +25,7 @@ Consensus rankings and annotator quality from crowd judgments.
   distrank show out/                                           read the result
   distrank evaluate out/ --gold crowd/gold.csv                 compare it with the truth
   distrank update out/ new.csv                                 continue an online run with new judgments
+  distrank next out/ --budget 500 --out tasks.csv              what to ask next, and whom
 """
 
 
@@ -42,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, nightly, inspect, simulate, evaluate):
+    for module in (aggregate, update, nightly, inspect, simulate, evaluate, next, simulate_active):
         module.register(commands)
     return parser
 

@@ -45,15 +45,28 @@ def crowd_bt_change(odds: float, alpha: float, beta: float, spread: float) -> tu
     skill = alpha - beta
     force = skill * odds * both  # bracket of (12), (13)
     bend = force * (beta * odds * odds - alpha) * both  # bracket of (14), (15)
-    sigma = (alpha + beta * odds) * both
+    c1, c2 = order_chances(odds, (alpha + beta * odds) * both, spread)
+    new_alpha, new_beta = quality_change(c1, c2, alpha, beta)
+    return force, bend, new_alpha, new_beta
+
+
+@kernel
+def order_chances(odds: float, sigma: float, spread: float) -> tuple[float, float]:
+    """C1, the expectation of sigma = 1 / (1 + odds) over the two scores to second order, and C2 = 1 - C1."""
     # Deviation: (19) prints s^mu where e^mu is meant, and its expansion is cut where it is no probability any more.
     shift = 0.5 * spread * (odds * sigma * sigma) * ((odds - 1.0) * sigma)
     c1 = min(max(sigma + shift, SUREST), 1.0 - SUREST)  # (19)
     c2 = min(max(odds * sigma - shift, SUREST), 1.0 - SUREST)  # not 1 - C1: that loses a small C2
+    return c1, c2
+
+
+@kernel
+def quality_change(c1: float, c2: float, alpha: float, beta: float) -> tuple[float, float]:
+    """The new alpha and beta after a report that is the true order with probability C1."""
     d = c1 * alpha + c2 * beta  # (16): C (alpha + beta)
     # (17), (18): E(eta) = alpha (d + C1) / (d (alpha + beta + 1)); alpha' + beta' follows from the variance
     scale = (d + 1.0) / (d * (d + 1.0) + c1 * c2 * (alpha + beta + 2.0))
-    return force, bend, alpha * (d + c1) * scale, beta * (d + c2) * scale
+    return alpha * (d + c1) * scale, beta * (d + c2) * scale
 
 
 @kernel
