@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from distrank.kernels import kernel
 from distrank.kernels.normal import ROOT_HALF
-from distrank.kernels.normal_table import information, log_cdf_and_slope, log_cdf_of
+from distrank.kernels.normal_table import information_of, log_cdf_and_slope, log_cdf_of
 from distrank.kernels.random import uniform
 
 Floats = NDArray[np.float64]
@@ -57,15 +57,22 @@ def domain_likelihood(
 ) -> None:
     """The log-likelihood of every unit in every domain."""
     domains = tau.shape[1]
+    longest = 0
+    for k in range(len(owner)):
+        longest = max(longest, run[k + 1] - run[k])
+    differences = np.empty(longest)
     for l in range(len(unit) - 1):  # noqa: E741 (the paper's letter)
         variance = math.exp(hardness[l])
         for k in range(unit[l], unit[l + 1]):
+            begin, count = run[k], run[k + 1] - run[k]
+            for r in range(count):
+                differences[r] = score[winner[begin + r]] - score[loser[begin + r]]
             for m in range(domains):
                 c = certainty(tau[owner[k], m], variance)[0]
                 value = 0.0
-                for r in range(run[k], run[k + 1]):
-                    part = log_cdf_of(table, c * (score[winner[r]] - score[loser[r]]))
-                    value += part if weight is None else weight[r] * part
+                for r in range(count):
+                    part = log_cdf_of(table, c * differences[r])
+                    value += part if weight is None else weight[begin + r] * part
                 total[l, m] += value
 
 
@@ -154,6 +161,7 @@ def expected_information(
     hardness: Floats,
     tau: Floats,
     posterior: Floats,
+    table: Floats,
     score_curvature: Floats,
     hardness_curvature: Floats,
     tau_curvature: Floats,
@@ -172,7 +180,7 @@ def expected_information(
                 for r in range(run[k], run[k + 1]):
                     i, j = winner[r], loser[r]
                     difference = score[i] - score[j]
-                    value = information(c * difference)
+                    value = information_of(table, c * difference)
                     if weight is not None:
                         value *= weight[r]
                     bend += value * difference * difference
@@ -216,7 +224,7 @@ def dispersion(
                     difference = score[winner[r]] - score[loser[r]]
                     counted = 1.0 if weight is None else weight[r]
                     along += counted * log_cdf_and_slope(table, c * difference)[1] * difference
-                    bend += counted * information(c * difference) * difference * difference
+                    bend += counted * information_of(table, c * difference) * difference * difference
                 slope, spread = along * by_tau, bend * by_tau * by_tau
                 excess[m] += (slope * slope - spread) / (spread + floor)
 

@@ -1,8 +1,8 @@
-"""log Phi by table: cubic Hermite interpolation between nodes that hold the value and its derivative.
+"""log Phi by table: cubic Hermite interpolation, exact in value and derivative where cells meet.
 
-Between -9 and 9 the error of the value is below 2e-12 and of the derivative below 3e-9, at a fifth of the cost of the
-exact functions. The derivative is that of the interpolant itself: a line search sees one smooth function. Outside,
-where few preferences ever are, the exact functions take over.
+Between -40 and 9 the error of the value is below 2e-12 and of the derivative below 1e-9, at a fifth of the cost of the
+exact functions. The derivative is that of the interpolant itself: a line search sees one smooth function. Above 9 both
+are 0 to the last digit that counts (1e-18); below -40 the exact functions take over.
 """
 
 from __future__ import annotations
@@ -18,65 +18,61 @@ from distrank.kernels.normal import hazard, log_cdf
 
 Floats = NDArray[np.float64]
 
-WIDEST = 9.0
+LOWEST, HIGHEST = -40.0, 9.0
 _PER_UNIT = 128  # nodes: the fourth derivative of log Phi is at most 0.2, so h^4 / 384 * 0.2 is 2e-12
 _WIDTH = 1.0 / _PER_UNIT
 
 
 @cache
 def log_cdf_table() -> Floats:
-    """Value and derivative (times the width of a cell) at every node; rows are nodes. Read-only, made once."""
-    table = _filled(int(2 * WIDEST) * _PER_UNIT + 2)
+    """The cubic of every cell: four coefficients in the place within the cell, from 0 to 1. Read-only, made once."""
+    table = _cubics(int(HIGHEST - LOWEST) * _PER_UNIT + 1)
     table.flags.writeable = False
     return table
 
 
 @kernel
-def _filled(nodes: int) -> Floats:
-    table = np.empty((nodes, 2))
-    for node in range(nodes):
-        z = node * _WIDTH - WIDEST
-        table[node, 0] = log_cdf(z)
-        table[node, 1] = hazard(z) * _WIDTH
+def _cubics(cells: int) -> Floats:
+    table = np.empty((cells, 4))
+    for cell in range(cells):
+        left, right = cell * _WIDTH + LOWEST, (cell + 1) * _WIDTH + LOWEST
+        value, rise = log_cdf(left), log_cdf(right) - log_cdf(left)
+        begin, end = hazard(left) * _WIDTH, hazard(right) * _WIDTH
+        table[cell, 0], table[cell, 1] = value, begin
+        table[cell, 2], table[cell, 3] = 3.0 * rise - 2.0 * begin - end, begin + end - 2.0 * rise
     return table
 
 
 @kernel
 def log_cdf_of(table: Floats, z: float) -> float:
     """log Phi(z)."""
-    if not -WIDEST <= z <= WIDEST:
+    if z < LOWEST:
         return log_cdf(z)
-    place = (z + WIDEST) * _PER_UNIT
-    node = int(place)
-    t = place - node
-    rise = table[node + 1, 0] - table[node, 0]
-    a, b = table[node, 1] - rise, table[node + 1, 1] - rise
-    return table[node, 0] + t * (rise + (1.0 - t) * (a - t * (a + b)))
+    place = (min(z, HIGHEST) - LOWEST) * _PER_UNIT
+    cell = np.uint32(place)
+    t = place - cell
+    return table[cell, 0] + t * (table[cell, 1] + t * (table[cell, 2] + t * table[cell, 3]))
 
 
 @kernel
 def log_cdf_and_slope(table: Floats, z: float) -> tuple[float, float]:
     """log Phi(z) and its derivative."""
-    if not -WIDEST <= z <= WIDEST:
+    if z < LOWEST:
         return log_cdf(z), hazard(z)
-    place = (z + WIDEST) * _PER_UNIT
-    node = int(place)
-    t = place - node
-    rise = table[node + 1, 0] - table[node, 0]
-    a, b = table[node, 1] - rise, table[node + 1, 1] - rise
-    c = a - t * (a + b)
-    value = table[node, 0] + t * (rise + (1.0 - t) * c)
-    slope = rise + (1.0 - 2.0 * t) * c - t * (1.0 - t) * (a + b)
-    return value, slope * _PER_UNIT
+    place = (min(z, HIGHEST) - LOWEST) * _PER_UNIT
+    cell = np.uint32(place)
+    t = place - cell
+    first, second, third = table[cell, 1], table[cell, 2], table[cell, 3]
+    value = table[cell, 0] + t * (first + t * (second + t * third))
+    return value, (first + t * (2.0 * second + 3.0 * t * third)) * _PER_UNIT
 
 
 @kernel
-def information(z: float) -> float:
+def information_of(table: Floats, z: float) -> float:
     """phi^2 / (Phi (1 - Phi)): the expected curvature of log Phi(z) over both answers; a bell that ends at 0."""
-    size = abs(z)
-    if size > 30.0:
+    if abs(z) > HIGHEST:
         return 0.0
-    return hazard(size) * hazard(-size)
+    return log_cdf_and_slope(table, z)[1] * log_cdf_and_slope(table, -z)[1]
 
 
 @kernel

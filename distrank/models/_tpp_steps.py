@@ -51,7 +51,9 @@ def evaluate(shard: Record, score: Array, hardness: Array, posterior: Array, the
     if not bool(theta["refresh"]):
         return Found(value, slopes[0], slopes[1], _by_row(shard, tau, columns), None, None)
     curvatures = np.zeros(len(score)), np.zeros(len(hardness)), np.zeros(mine.shape)
-    kernels.expected_information(shard["pair.unit"], *rows, score, hardness, mine, posterior, *curvatures)
+    kernels.expected_information(
+        shard["pair.unit"], *rows, score, hardness, mine, posterior, log_cdf_table(), *curvatures
+    )
     columns["curvature"] = curvatures[2]
     return Found(value, slopes[0], slopes[1], _by_row(shard, tau, columns), curvatures[0], curvatures[1])
 
