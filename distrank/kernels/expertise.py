@@ -236,14 +236,3 @@ def random_domains(hashes: NDArray[np.uint64], key: NDArray[np.uint64], posterio
     for unit in range(len(hashes)):
         posterior[unit, int(uniform(key[0], key[1], hashes[unit], np.uint64(0)) * domains)] = 1.0
 
-
-@kernel
-def gold_votes(nodes: Offsets, gold: Floats, score: Floats, votes: Floats) -> None:
-    """Pairs of different relevance in the order of the scores, minus those in the other, of every unit."""
-    for unit in range(len(nodes) - 1):
-        for i in range(nodes[unit], nodes[unit + 1]):
-            if math.isnan(gold[i]):
-                continue
-            for j in range(i + 1, nodes[unit + 1]):
-                if not math.isnan(gold[j]):
-                    votes[unit] += np.sign(gold[i] - gold[j]) * np.sign(score[i] - score[j])

@@ -15,6 +15,7 @@ import numpy as np
 
 from distrank.kernels import expertise as kernels
 from distrank.kernels.lbfgs import dot
+from distrank.kernels.pair_counts import count_by_query
 from distrank.kernels.normal_table import log_cdf_table
 from distrank.models._pairwise import by_annotator, rows_of, split_slice
 from distrank.models._vectors import BLOCK, evaluated, fresh_block, moved
@@ -150,6 +151,13 @@ def recall_units(shard: Record, local: Record, theta: Record, key: Array) -> tup
     return _settled(shard, {**local, **fresh_block(local["kept.point"]), "posterior": local["kept.posterior"]}, theta)
 
 
+def unpack_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
+    """What outlives the fit: scores, log delta^2 and posteriors."""
+    items = int(shard["unit.nodes"][-1])
+    point = local["point"]
+    return {"score": point[:items], "hardness": point[items:], "posterior": local["posterior"]}, {}
+
+
 def turn_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
     """Every query the way round that fits the domains better: its scores as they are, or all with the other sign."""
     items, nodes = int(shard["unit.nodes"][-1]), shard["unit.nodes"]
@@ -214,10 +222,19 @@ def _excess(shard: Record, score: Array, hardness: Array, posterior: Array, thet
 
 def vote_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
     """How the scores stand to the gold, by domain."""
-    score = local["point"][: int(shard["unit.nodes"][-1])]
-    votes = np.zeros(len(shard["unit.nodes"]) - 1)
-    kernels.gold_votes(shard["unit.nodes"], shard["node.gold"], score, votes)
+    votes = gold_votes(shard, local["point"][: int(shard["unit.nodes"][-1])])
     return None, {"votes": (votes[:, None] * local["posterior"]).sum(axis=0)}
+
+
+def gold_votes(shard: Record, score: Array) -> Array:
+    """Pairs of known order that the scores have right, minus those they have wrong, of every unit."""
+    right, wrong, _, _ = count_by_query(shard["unit.nodes"], score, shard["node.gold"])
+    votes = (right - wrong).astype(np.float64)
+    if "gold.winner" in shard:
+        unit = np.searchsorted(shard["unit.nodes"], shard["gold.winner"], side="right") - 1
+        lead = score[shard["gold.winner"]] - score[shard["gold.loser"]]
+        votes += np.bincount(unit, np.sign(lead), len(votes))
+    return votes
 
 
 def random_domains(shard: Record, domains: int, key: Array) -> Array:
@@ -275,11 +292,10 @@ def scatter_parts(shard: Record, local: Record, theta: Record, key: Array) -> tu
 
 def vote_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
     """The same for split queries, on their first parts, which carry the gold."""
-    votes = np.zeros(1)
+    votes = 0.0
     if bool(shard["part.first"]):
-        score = theta["split.score"][split_slice(shard, theta["split.offsets"])]
-        kernels.gold_votes(shard["unit.nodes"], shard["node.gold"], score, votes)
-    return None, {"votes": votes[0] * theta["split.posterior"][int(shard["part.unit"])]}
+        votes = gold_votes(shard, theta["split.score"][split_slice(shard, theta["split.offsets"])])[0]
+    return None, {"votes": votes * theta["split.posterior"][int(shard["part.unit"])]}
 
 
 def inspect_parts(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:

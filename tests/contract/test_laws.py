@@ -245,6 +245,7 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
         "majority": {"objective": "a count has no objective"},
         "majority-bt": {},
         "thurstone": {},
+        "tpp": {},
         "variance-bt": {},
         "trueskill": {
             "objective": "one pass updates beliefs and maximises nothing",
