@@ -235,4 +235,3 @@ def random_domains(hashes: NDArray[np.uint64], key: NDArray[np.uint64], posterio
     domains = posterior.shape[1]
     for unit in range(len(hashes)):
         posterior[unit, int(uniform(key[0], key[1], hashes[unit], np.uint64(0)) * domains)] = 1.0
-

@@ -7,8 +7,8 @@
 A run is what one annotator judged in one unit; its slots are the items in it. `first`, `second` are the slots of the
 winner and the loser of a preference, and `edge` lists the preferences of every slot.
 
-A weight w raises the density of a row's noisy difference to the power w. Draws are counter-based: the key is that of the
-round, the counter (hash of the unit's id, annotator and number of the draw), so a unit draws the same in any shard.
+A weight w raises the density of a row's noisy difference to the power w. Draws are counter-based: the key is that of
+the round, the counter is (hash of the unit's id; annotator and number of the draw): a unit draws the same in any shard.
 
 [Wang16] Wang, Wang, Jie, Zhai, Chang: Blind men and the elephant: Thurstonian pairwise preference for ranking in
          crowdsourcing. ICDM 2016.
@@ -218,7 +218,11 @@ def draw_perceived(
                 for e in range(edges[i], edges[i + 1]):
                     r = edge[e]
                     wins = first[r] == i
-                    other = perceived[second[r]] + sign * difference[r] if wins else perceived[first[r]] - sign * difference[r]
+                    other = (
+                        perceived[second[r]] + sign * difference[r]
+                        if wins
+                        else perceived[first[r]] - sign * difference[r]
+                    )
                     counted = 1.0 if weight is None else weight[r]
                     total += counted * other
                     count += counted
@@ -251,7 +255,7 @@ def collect(
     slope: Floats,
     curvature: Floats,
 ) -> float:
-    """What the M-step needs of a sample: sums of p and of squared distances from s (18, 19), derivatives in tau (21, 22).
+    """What the M-step needs of a sample: sums of p, of squared distances from s (18, 19), derivatives in tau (21, 22).
 
     Returns log P(preferences, p | everything else), equation 6 without the domains.
     """

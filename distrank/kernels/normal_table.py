@@ -79,7 +79,7 @@ def information_of(table: Floats, z: float) -> float:
 def quantile(p: float) -> float:
     """The z with Phi(z) = p, for 0 < p < 1, to 16 digits.  [Wichura88], algorithm AS 241
 
-    [Wichura88] Wichura: Algorithm AS 241: the percentage points of the normal distribution. Applied Statistics 37, 1988.
+    [Wichura88] Wichura: The percentage points of the normal distribution. Applied Statistics 37, 1988.
     """
     q = p - 0.5
     if abs(q) <= 0.425:

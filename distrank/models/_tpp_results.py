@@ -1,7 +1,7 @@
 """What a fit of `tpp` says, whatever found it: agreement, implied quality, intervals, and the columns of the tables.
 
-Shown to the steps: `tau`, `order` (of the domains, largest first), `count` of annotators, `z` (deviations to either end
-of an interval, 0 for none), `precision` of the priors of scores and log delta^2, and the split queries.
+Shown to the steps: `tau`, `sign` and `order` (of the domains, largest first), `count` of annotators, `z` (deviations to
+either end of an interval, 0 for none), `precision` of the priors of scores and log delta^2, and the split queries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distrank.models._pairwise import (
     shares,
     split_slice,
 )
-from distrank.models._tpp_steps import rows_of_tau
+from distrank.models._tpp_steps import gold_votes, rows_of_tau, vote_parts
 from distrank.records import Array, Record, scalar
 from distrank.stats import dense
 
@@ -35,12 +35,34 @@ def half_width(level: float | None) -> float:
     return 0.0 if level is None else NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
+def signs_of(posterior: Array, sign: Array) -> Array:
+    """The sign of the domain of every query."""
+    return sign[posterior.argmax(axis=1)] if len(posterior) else np.zeros(0)
+
+
+def decided_gold(run: Run, theta: Record) -> Array:
+    """How scores stand to the gold, by domain, once local and theta hold scores and posteriors."""
+    names = ("split.offsets", "split.score", "split.posterior")
+    votes = np.zeros(len(theta["share"]))
+    for sums in (run(vote_units, {}), run(vote_parts, {name: theta[name] for name in names}, on=PARTS)):
+        if sums:
+            votes = votes + sums["votes"]
+    return votes
+
+
 # Steps. --------------------------------------------------------------------------------------------------------------
+
+
+def vote_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
+    """Pairs of known order that the scores have right, minus those they have wrong, by domain."""
+    votes = gold_votes(shard, local["score"])
+    return None, {"votes": (votes[:, None] * local["posterior"]).sum(axis=0)}
 
 
 def conclude_units(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:
     """Local as the tables need it; agreement and implied accuracy by annotator."""
-    score, hardness, posterior = local["score"], local["hardness"], local["posterior"][:, theta["order"]]
+    hardness, posterior = local["hardness"], local["posterior"][:, theta["order"]]
+    score = np.repeat(signs_of(posterior, theta["sign"]), np.diff(shard["unit.nodes"])) * local["score"]
     agreed, sums = measure_agreement(shard, {"score": score}, theta, key)
     result = {**agreed, "hardness": hardness, "posterior": posterior}
     if "deviation" in local:
@@ -115,7 +137,9 @@ def _both(
     return bread, meat
 
 
-def _alone(shard: Record, unit: int, score: Array, hardness: float, posterior: Array, tau: Array) -> tuple[Array, Array]:
+def _alone(
+    shard: Record, unit: int, score: Array, hardness: float, posterior: Array, tau: Array
+) -> tuple[Array, Array]:
     """The diagonals of H and J of the scores of one unit, priors apart."""
     first, last = (int(edge) for edge in shard["pair.unit"][unit : unit + 2])
     node, end = (int(edge) for edge in shard["unit.nodes"][unit : unit + 2])
@@ -180,7 +204,6 @@ def concluded(run: Run, theta: Record, shown: Record) -> Record:
         totals[name] = sum(both[1:], both[0])
     theta = {**theta, **totals, "agreement": shares(totals["agreed"])}
     split = parts["split.agreed"] if parts else np.zeros((0, 2))
-    theta |= {f"split.{name}": shown[f"split.{name}"] for name in ("score", "hardness", "posterior")}
     theta |= {"split.agreement": shares(split), **_split_bounds(shown, parts)}
     return theta
 
@@ -200,8 +223,8 @@ def _split_bounds(shown: Record, parts: Record) -> Record:
             deviation = _apart(parts["alone"][0, here], parts["alone"][1, here], shown)
             found = _separate_bounds(score[here], deviation, np.array([0, end - begin]), float(shown["z"]))
         else:
-            matrices = (parts[name][place].reshape(size, size) for name in ("bread", "meat"))
-            found = covered(score[here], *matrices, int(parts["runs"][unit]), shown)
+            bread, meat = (parts[name][place].reshape(size, size) for name in ("bread", "meat"))
+            found = covered(score[here], bread, meat, int(parts["runs"][unit]), shown)
         for name in BOUNDS:
             bounds[name][here] = found[name]
     return {f"split.{name}": column for name, column in bounds.items()}
@@ -243,7 +266,10 @@ def annotator_columns(theta: Record, z: float) -> Record:
     if z > 0.0:
         reach = z * np.sqrt(((lift / known[:, None] * deviation) ** 2).sum(axis=1))
         reach = np.where(total > 0.0, reach, 0.5)
-        columns |= {"quality_low": np.clip(quality - reach, 0.0, 1.0), "quality_high": np.clip(quality + reach, 0.0, 1.0)}
+        columns |= {
+            "quality_low": np.clip(quality - reach, 0.0, 1.0),
+            "quality_high": np.clip(quality + reach, 0.0, 1.0),
+        }
     columns["malicious"] = (weight * malicious).sum(axis=1)
     columns |= {f"tau.{m}": tau[:, m] for m in range(shape[1])}
     return columns | {f"malicious.{m}": malicious[:, m] for m in range(shape[1])}
@@ -254,13 +280,27 @@ def sign_probability(odds: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-np.minimum(odds, 700.0)))
 
 
-def shown_to_all(theta: Record, order: Array, z: float, precision: tuple[float, float]) -> Record:
-    """What the steps need besides the split queries."""
-    return {
-        "tau": theta["tau"],
-        "order": order,
-        "count": scalar(len(theta["agreement"])),
-        "z": scalar(z),
-        "precision": np.array(precision),
-        "split.offsets": theta["split.offsets"],
+def in_order(theta: Record, odds: Array) -> tuple[Record, Array]:
+    """Theta with domains by size, each the way round that the odds favour, and the order that they had."""
+    order = np.argsort(-theta["share"], kind="stable")
+    sign = np.where(odds < 0.0, -1.0, 1.0)[order]
+    posterior = theta["split.posterior"][:, order]
+    way = np.repeat(signs_of(posterior, sign), np.diff(theta["split.offsets"]))
+    changed = {
+        "tau": theta["tau"][:, order] * sign,
+        "tau_deviation": theta["tau_deviation"][:, order],
+        "share": theta["share"][order],
+        "sign": sign,
+        "gold_votes": theta["gold_votes"][order] * sign,
+        "sign_probability": sign_probability(np.abs(odds))[order],
+        "split.posterior": posterior,
+        "split.score": theta["split.score"] * way,
     }
+    return {**theta, **changed}, order
+
+
+def shown_to_all(theta: Record, order: Array, z: float, precision: tuple[float, float]) -> Record:
+    """What the steps need of theta, after `in_order`."""
+    names = ("tau", "sign", "split.offsets", "split.score", "split.hardness", "split.posterior", "split.deviation")
+    more = {"order": order, "count": scalar(len(theta["agreement"])), "z": scalar(z), "precision": np.array(precision)}
+    return {name: theta[name] for name in names if name in theta} | more

@@ -113,7 +113,10 @@ def survey(run: Run, theta: Record, heat: float = 1.0) -> Record:
     queries = members.sum()
     if changed > MOVED * queries:
         theta["pairs"] = scalar(0)
-    theta |= {"objective": scalar(total + float(theta["prior"]) + _belief_in_shares(theta)), "changed": scalar(changed / max(queries, 1.0))}
+    theta |= {
+        "objective": scalar(total + float(theta["prior"]) + _belief_in_shares(theta)),
+        "changed": scalar(changed / max(queries, 1.0)),
+    }
     theta["members"], theta["energy"] = members, scalar(energy)
     return theta
 
@@ -224,7 +227,8 @@ def gold_votes(run: Run, theta: Record) -> Array:
 
 def common_fit(run: Run, theta: Record) -> Record:
     """All queries in one domain; then that domain's tau in all of them, and the first solution to keep."""
-    theta = at(theta, theta["shared.point"])
+    split = np.zeros(int(theta["split.offsets"][-1]) + len(theta["split.offsets"]) - 1)
+    theta = at(theta, np.concatenate([theta["tau"].ravel(), split]))
     theta = evaluation(run, theta, steps.begin_units)
     for _ in range(FIRST // CLIMBING):
         theta = ascend(run, theta, CLIMBING, SETTLED * abs(float(theta["value"])))
@@ -290,8 +294,12 @@ def _move(loss: Array, excess: Array, failures: int) -> tuple[int, int]:
     domains = len(loss)
     by_excess, by_loss = np.argsort(-excess, kind="stable"), np.argsort(loss, kind="stable")
     pairs = sorted(
-        ((i + j, i, int(by_excess[i]), int(by_loss[j])) for i in range(domains) for j in range(domains)
-         if by_excess[i] != by_loss[j]),
+        (
+            (i + j, i, int(by_excess[i]), int(by_loss[j]))
+            for i in range(domains)
+            for j in range(domains)
+            if by_excess[i] != by_loss[j]
+        ),
     )
     _, _, divided, vacated = pairs[failures % len(pairs)]
     return divided, vacated
@@ -316,3 +324,12 @@ def recalled(run: Run, theta: Record) -> Record:
     theta = {**at(theta, theta["kept.shared.point"]), **{name: theta[f"kept.{name}"] for name in names}}
     objective = theta["objective"]
     return {**evaluation(run, theta, steps.recall_units), "objective": objective}
+
+
+def concluded_search(run: Run, theta: Record) -> Record:
+    """What outlives the fit: scores, log delta^2, posteriors, tau and how sure it is."""
+    run(steps.unpack_units, {})
+    score, hardness = split_of(theta)
+    inverse = theta["shared.inverse"][: theta["tau"].size].reshape(theta["tau"].shape)
+    kept = {name: array for name, array in theta.items() if not name.startswith(("shared.", "kept.", "common"))}
+    return {**kept, "split.score": score, "split.hardness": hardness, "tau_deviation": np.sqrt(inverse)}

@@ -15,8 +15,8 @@ import numpy as np
 
 from distrank.kernels import expertise as kernels
 from distrank.kernels.lbfgs import dot
-from distrank.kernels.pair_counts import count_by_query
 from distrank.kernels.normal_table import log_cdf_table
+from distrank.kernels.pair_counts import count_by_query
 from distrank.models._pairwise import by_annotator, rows_of, split_slice
 from distrank.models._vectors import BLOCK, evaluated, fresh_block, moved
 from distrank.records import Array, Record, frozen, scalar
@@ -185,7 +185,9 @@ def rearrange_units(shard: Record, local: Record, theta: Record, key: Array) -> 
     items = int(shard["unit.nodes"][-1])
     likelihood = likelihood_of(shard, local["point"][:items], local["point"][items:], theta["tau"])
     halves = random_domains(shard, 2, key)[:, 0] > 0.0
-    return _settled(shard, {**local, **fresh_block(local["point"]), "posterior": rearranged(likelihood, halves, theta)}, theta)
+    return _settled(
+        shard, {**local, **fresh_block(local["point"]), "posterior": rearranged(likelihood, halves, theta)}, theta
+    )
 
 
 def losses(likelihood: Array) -> Array:
@@ -214,9 +216,7 @@ def _excess(shard: Record, score: Array, hardness: Array, posterior: Array, thet
     mine, excess = tau[rows_of_tau(shard, tau)], np.zeros(tau.shape[1])
     floor = float(theta["expertise_prior"][1]) ** -2
     rows = rows_of(shard)
-    kernels.dispersion(
-        shard["pair.unit"], *rows, score, hardness, mine, posterior, floor, log_cdf_table(), excess
-    )
+    kernels.dispersion(shard["pair.unit"], *rows, score, hardness, mine, posterior, floor, log_cdf_table(), excess)
     return excess
 
 

@@ -36,15 +36,18 @@ from typing import Any
 import numpy as np
 
 from distrank.contract import Info, Run, Tables, Traits
+from distrank.models import _tpp_gibbs as gibbs
 from distrank.models import _tpp_search as search
 from distrank.models._pairwise import PairwiseModel
+from distrank.models._tpp_chains import with_slots
 from distrank.models._tpp_results import (
     annotator_columns,
     concluded,
+    decided_gold,
     finalized,
     half_width,
+    in_order,
     shown_to_all,
-    sign_probability,
 )
 from distrank.models._tpp_steps import HARDNESS_SPREAD
 from distrank.records import Record, scalar
@@ -68,7 +71,9 @@ class TPPSettings:
         "domains drawn without the noisy differences, which mixes far better",
         choices=("marginal", "gibbs", "gibbs-collapsed"),
     )
-    starts: int = setting(4, "marginal: random assignments of queries to domains; the best by likelihood is kept", low=1)
+    starts: int = setting(
+        4, "marginal: random assignments of queries to domains; the best by likelihood is kept", low=1
+    )
     burn_in: int = setting(50, "gibbs: iterations before the first that counts", low=1)
     samples: int = setting(50, "gibbs: iterations that are averaged", low=2)
     expertise_prior: tuple[float, float] = setting(
@@ -79,7 +84,9 @@ class TPPSettings:
         0.9, "level of the intervals of scores, ranks and quality; none leaves them out", above=0.0, high=0.999
     )
     ties: str = setting("half", "a tie is half a win each way, or is left out", choices=("half", "drop"))
-    tolerance: float = setting(1e-6, "marginal: converged when an iteration gains less than this, relatively", above=0.0)
+    tolerance: float = setting(
+        1e-6, "marginal: converged when an iteration gains less than this, relatively", above=0.0
+    )
     max_iterations: int = setting(500, "most iterations (starts, moves, EM) before it ends without convergence", low=1)
 
 
@@ -94,27 +101,42 @@ class TPP(PairwiseModel):
     traits = Traits(sampled=True)
     Settings = TPPSettings
 
+    @property
+    def samples(self) -> bool:
+        """Whether the latent variables are sampled."""
+        return bool(self.settings.inference != "marginal")
+
+    def prepare(self, shard: Record) -> Record:
+        shard = super().prepare(shard)
+        return with_slots(shard) if self.samples else shard
+
     def begin(self, run: Run, info: Info) -> Record:
         settings, theta = self.settings, self.empty_theta(info)
         rows, units = 1 if settings.uniform_expertise else info.annotators, len(info.split_items)
-        tau = np.full((rows, settings.domains), settings.expertise_prior[0])
         theta |= {
-            "tau": tau,
+            "tau": np.full((rows, settings.domains), settings.expertise_prior[0]),
             "share": np.full(settings.domains, 1.0 / settings.domains),
             "expertise_prior": np.array(settings.expertise_prior),
             "score_spread": scalar(settings.score_spread),
             "uniform_difficulty": scalar(settings.uniform_difficulty),
             "split.posterior": np.eye(1, settings.domains).repeat(units, axis=0),
-            "shared.point": np.concatenate([tau.ravel(), np.zeros(sum(info.split_items) + units)]),
             "has_gold": scalar(info.gold),
             "gold_votes": np.zeros(settings.domains),
+            "iterations": scalar(0),
             "starts": scalar(0 if settings.domains > 1 else settings.starts),
             "failures": scalar(0 if settings.domains > 1 else PATIENCE),
         }
-        return {**search.common_fit(run, theta), "converged": scalar(False)}
+        if self.samples:
+            collapsed = settings.inference == "gibbs-collapsed"
+            theta = gibbs.begin_chains(run, theta, info, collapsed=collapsed, samples=settings.samples)
+        else:
+            theta = search.common_fit(run, theta)
+        return {**theta, "converged": scalar(False)}
 
     def iterate(self, run: Run, theta: Record) -> Record:
-        """A new start, a move that regroups domains, or one iteration of EM on the best solution."""
+        """A sample; or a new start, a move that regroups domains, or one iteration of EM on the best solution."""
+        if self.samples:
+            return self._sampled(run, theta)
         if int(theta["starts"]) < self.settings.starts:
             theta = search.explore(run, theta)
             return {**theta, "starts": theta["starts"] + 1, "converged": scalar(False)}
@@ -126,28 +148,26 @@ class TPP(PairwiseModel):
         near = float(theta["objective"]) - before <= goal and float(theta["promised"]) <= goal
         return {**theta, "converged": scalar(near), "objective": np.maximum(theta["objective"], before)}
 
+    def _sampled(self, run: Run, theta: Record) -> Record:
+        settings, done = self.settings, int(theta["iterations"]) + 1
+        full = int(theta["taken"]) == settings.samples  # but they drifted: take them anew
+        theta = gibbs.iterated(run, theta, sampling=done > settings.burn_in, restart=full)
+        near = int(theta["taken"]) == settings.samples and gibbs.settled(theta["history"])
+        return {**theta, "iterations": scalar(done), "converged": scalar(near)}
+
     def conclude(self, run: Run, theta: Record) -> Record:
-        """Domains by size; agreement, implied quality and intervals."""
+        """Domains by size, each the right way round; agreement, implied quality and intervals."""
+        stiffness = self.settings.expertise_prior[1] ** -2
+        if self.samples:
+            theta = gibbs.concluded_chains(run, theta)
+            theta["tau_deviation"] = (theta["tau_information"] + stiffness) ** -0.5
+        else:
+            theta = search.concluded_search(run, theta)
         if bool(theta["has_gold"]):
-            theta = {**theta, "gold_votes": search.gold_votes(run, theta)}
-        order = np.argsort(-theta["share"], kind="stable")
-        score, hardness = search.split_of(theta)
-        size, shape = theta["tau"].size, theta["tau"].shape
-        deviation = np.sqrt(theta["shared.inverse"][:size].reshape(shape))
-        run(search.steps.unpack_units, {})
-        theta = {
-            **{name: array for name, array in theta.items() if not name.startswith(("shared.", "kept.", "common"))},
-            "tau": theta["tau"][:, order],
-            "tau_deviation": deviation[:, order],
-            "share": theta["share"][order],
-            "gold_votes": theta["gold_votes"][order],
-            "sign_probability": sign_probability(search.sign_odds(theta))[order],
-        }
+            theta["gold_votes"] = decided_gold(run, theta)
+        theta, order = in_order(theta, search.sign_odds(theta))
         precision = (self.settings.score_spread**-2, HARDNESS_SPREAD**-2)
-        shown = shown_to_all(theta, order, half_width(self.settings.interval), precision)
-        shown |= {"split.score": score, "split.hardness": hardness}
-        shown["split.posterior"] = theta["split.posterior"][:, order]
-        return concluded(run, theta, shown)
+        return concluded(run, theta, shown_to_all(theta, order, half_width(self.settings.interval), precision))
 
     def finalize(self, shard: Record, local: Record, theta: Record) -> Tables:
         return finalized(shard, local, theta)

@@ -57,7 +57,9 @@ class TPPSimulation:
     items: int | None = setting(None, "items of every query (DOC)", low=2)
     annotators: int | None = setting(None, "number of annotators (ANNO; 10 in Table II)", low=1)
     domains: int = setting(10, "number of domains", low=1)
-    sparsity: float | None = setting(None, "share of a query's pairs that every annotator judges (SR)", above=0.0, high=1.0)
+    sparsity: float | None = setting(
+        None, "share of a query's pairs that every annotator judges (SR)", above=0.0, high=1.0
+    )
     crowd: str | None = setting(None, "shares of experts, average, spammers, malicious (DEMO)", choices=tuple(CROWDS))
     version: str = setting("released", "the authors' program, or the text of the paper", choices=tuple(EXPERTISE))
     domain_law: str = setting("drawn", "domains of queries: drawn uniformly, or even shares", choices=("drawn", "even"))
@@ -144,8 +146,8 @@ def tpp_codes(settings: TPPSimulation) -> TPPCodes:
     if settings.version == "released":
         score = np.cumsum(score, axis=1)
     score = stream(settings.seed, Purpose.ORDER).permuted(score, axis=1)
-    columns = _answers(settings, size, score, difficulty, tau[:, domain].T)
-    return TPPCodes(*columns, score.ravel(), difficulty, domain, tau, kind)
+    query, annotator, winner, loser = _answers(settings, size, score, difficulty, tau[:, domain].T)
+    return TPPCodes(query, annotator, winner, loser, score.ravel(), difficulty, domain, tau, kind)
 
 
 def _size(settings: TPPSimulation) -> _Size:
@@ -159,7 +161,9 @@ def _size(settings: TPPSimulation) -> _Size:
     possible = items * (items - 1) // 2
     pairs = int(possible * (settings.sparsity or float(sparsity)) + 1e-9)
     if pairs == 0:
-        raise UsageError(f"sparsity={settings.sparsity or sparsity}: less than one of {possible} pairs; use a larger one")
+        raise UsageError(
+            f"sparsity={settings.sparsity or sparsity}: less than one of {possible} pairs; use a larger one"
+        )
     if settings.queries * annotators * pairs > MOST_ROWS:
         raise UsageError(f"this makes {settings.queries * annotators * pairs:,} preferences, above {MOST_ROWS:,}")
     return _Size(items, annotators, pairs, CROWDS[settings.crowd or (demo or "DEMO1").lower()])
