@@ -1,4 +1,4 @@
-"""How sure scores are where the answers of one annotator in one query depend on each other.  [Wang16], [White82]
+"""How sure scores are where the answers of one annotator in one query depend on each other.  [White82], [Bell02]
 
 The likelihood of `expertise` takes pairs as independent, but the pairs of one annotator in one query share perceived
 scores. So the covariance of a query's scores is the sandwich
@@ -6,11 +6,13 @@ scores. So the covariance of a query's scores is the sandwich
     H^-1 (J + P) H^-1       H  expected information of scores and log delta^2, with the precision P of their priors
                             J  sum over annotators of g g', g the gradient of all their pairs in the query
 
-clustered by annotator and query. Fitted gradients are a little too small; with few clusters K, K / (K - 1) makes up
-for most of it. Expertise is taken as known: it rests on many queries.
+clustered by annotator and query. Fitted gradients are too small, much too small where few pairs are close enough to say
+anything: an annotator's g is taken at the fit without this annotator's pairs, (I - H_k H^-1)^-1 g to first order.
+Expertise is taken as known: it rests on many queries.
 
-[Wang16]  Wang, Wang, Jie, Zhai, Chang: Blind men and the elephant. ICDM 2016.
 [White82] White: Maximum likelihood estimation of misspecified models. Econometrica 50, 1982.
+[Bell02]  Bell, McCaffrey: Bias reduction in standard errors for linear regression with multi-stage samples. Survey
+          Methodology 28, 2002.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Offsets = NDArray[np.int64]
 
 
 @kernel
-def meat_and_bread(
+def add_bread(
     first: int,
     last: int,
     node: int,
@@ -45,42 +47,149 @@ def meat_and_bread(
     posterior: Floats,
     table: Floats,
     bread: Floats,
+) -> None:
+    """Add H of the runs first..last of one unit, whose first node is `node`; the last row is log delta^2."""
+    for k in range(first, last):
+        rows = _rows_of_run(
+            k, node, run, owner, winner, loser, weight, score, hardness, tau, posterior, table, np.empty(len(bread))
+        )
+        _add_outer(rows[0], rows[1], rows[2], rows[3], 1.0, bread)
+
+
+@kernel
+def _rows_of_run(
+    k: int,
+    node: int,
+    run: Offsets,
+    owner: Codes,
+    winner: Codes,
+    loser: Codes,
+    weight: Floats | None,
+    score: Floats,
+    hardness: float,
+    tau: Floats,
+    posterior: Floats,
+    table: Floats,
+    gradient: Floats,
+) -> tuple[Offsets, Offsets, Floats, Floats]:
+    """The gradient of a run, and the rows of its root of information: at i, minus at j, and at log delta^2."""
+    variance, size = math.exp(hardness), len(gradient) - 1
+    active = 0
+    for m in range(len(posterior)):
+        active += posterior[m] >= NEGLIGIBLE
+    count = active * (run[k + 1] - run[k])
+    at_i, at_j = np.empty(count, np.int64), np.empty(count, np.int64)
+    by_score, by_hardness = np.empty(count), np.empty(count)
+    gradient[:] = 0.0
+    row = 0
+    for m in range(len(posterior)):
+        if posterior[m] < NEGLIGIBLE:
+            continue
+        c, _, bend = certainty(tau[owner[k], m], variance)
+        for r in range(run[k], run[k + 1]):
+            i, j = winner[r] - node, loser[r] - node
+            difference = score[winner[r]] - score[loser[r]]
+            counted = posterior[m] if weight is None else posterior[m] * weight[r]
+            pull = counted * log_cdf_and_slope(table, c * difference)[1]
+            gradient[i] += pull * c
+            gradient[j] -= pull * c
+            gradient[size] += pull * difference * bend
+            root = math.sqrt(counted * information_of(table, c * difference))
+            at_i[row], at_j[row], by_score[row], by_hardness[row] = i, j, root * c, root * difference * bend
+            row += 1
+    return at_i, at_j, by_score, by_hardness
+
+
+@kernel
+def _add_outer(at_i: Offsets, at_j: Offsets, by_score: Floats, by_hardness: Floats, sign: float, total: Floats) -> None:
+    """Add (or take away) the information of some rows."""
+    n = len(total) - 1
+    for row in range(len(at_i)):
+        i, j, a, b = at_i[row], at_j[row], by_score[row], by_hardness[row]
+        square, cross = sign * a * a, sign * a * b
+        total[i, i] += square
+        total[j, j] += square
+        total[i, j] -= square
+        total[j, i] -= square
+        total[n, i] += cross
+        total[i, n] += cross
+        total[n, j] -= cross
+        total[j, n] -= cross
+        total[n, n] += sign * b * b
+
+
+@kernel
+def add_meat(
+    first: int,
+    last: int,
+    node: int,
+    run: Offsets,
+    owner: Codes,
+    winner: Codes,
+    loser: Codes,
+    weight: Floats | None,
+    score: Floats,
+    hardness: float,
+    tau: Floats,
+    posterior: Floats,
+    table: Floats,
+    whole: Floats,
+    inverse: Floats,
     meat: Floats,
 ) -> None:
-    """Add H and J of the runs first..last of one unit, whose first node is `node`; the last row is log delta^2."""
-    n = len(bread) - 1
-    variance = math.exp(hardness)
+    """Add J of the runs first..last of one unit; `whole` is H with priors, `inverse` its inverse."""
+    n = len(meat) - 1
     gradient = np.empty(n + 1)
     for k in range(first, last):
-        gradient[:] = 0.0
-        for m in range(tau.shape[1]):
-            share = posterior[m]
-            if share < NEGLIGIBLE:
-                continue
-            c, _, by_hardness = certainty(tau[owner[k], m], variance)
-            for r in range(run[k], run[k + 1]):
-                i, j = winner[r] - node, loser[r] - node
-                difference = score[winner[r]] - score[loser[r]]
-                counted = share if weight is None else share * weight[r]
-                pull = counted * log_cdf_and_slope(table, c * difference)[1]
-                gradient[i] += pull * c
-                gradient[j] -= pull * c
-                gradient[n] += pull * difference * by_hardness
-                bend = counted * information_of(table, c * difference)
-                along = difference * by_hardness
-                bread[i, i] += bend * c * c
-                bread[j, j] += bend * c * c
-                bread[i, j] -= bend * c * c
-                bread[j, i] -= bend * c * c
-                bread[n, i] += bend * c * along
-                bread[i, n] += bend * c * along
-                bread[n, j] -= bend * c * along
-                bread[j, n] -= bend * c * along
-                bread[n, n] += bend * along * along
+        rows = _rows_of_run(
+            k, node, run, owner, winner, loser, weight, score, hardness, tau, posterior, table, gradient
+        )
+        if len(rows[0]) <= n:
+            _without_few(gradient, rows[0], rows[1], rows[2], rows[3], inverse)
+        else:
+            left = whole.copy()
+            _add_outer(rows[0], rows[1], rows[2], rows[3], -1.0, left)
+            invert(left)
+            gradient[:] = applied(whole, applied(left, gradient))
         for a in range(n + 1):
             if gradient[a] != 0.0:
                 for b in range(n + 1):
                     meat[a, b] += gradient[a] * gradient[b]
+
+
+@kernel
+def _without_few(
+    gradient: Floats, at_i: Offsets, at_j: Offsets, by_score: Floats, by_hardness: Floats, inverse: Floats
+) -> None:
+    """(I - A'A H^-1)^-1 g = g + A' (I - A H^-1 A')^-1 A H^-1 g, in the place of g; A are the rows of a run."""
+    n, count = len(gradient) - 1, len(at_i)
+    moved = applied(inverse, gradient)
+    system, along = np.empty((count, count)), np.empty(count)
+    column = np.empty(n + 1)
+    for a in range(count):
+        i, j = at_i[a], at_j[a]
+        for b in range(n + 1):
+            column[b] = by_score[a] * (inverse[b, i] - inverse[b, j]) + by_hardness[a] * inverse[b, n]
+        along[a] = by_score[a] * (moved[i] - moved[j]) + by_hardness[a] * moved[n]
+        for b in range(count):
+            system[b, a] = -(by_score[b] * (column[at_i[b]] - column[at_j[b]]) + by_hardness[b] * column[n])
+        system[a, a] += 1.0
+    invert(system)
+    found = applied(system, along)
+    for a in range(count):
+        gradient[at_i[a]] += by_score[a] * found[a]
+        gradient[at_j[a]] -= by_score[a] * found[a]
+        gradient[n] += by_hardness[a] * found[a]
+
+
+@kernel
+def applied(matrix: Floats, vector: Floats) -> Floats:
+    """matrix vector, in one order of sums on every machine."""
+    result = np.zeros(len(matrix))
+    for a in range(len(matrix)):
+        for b in range(len(vector)):
+            result[a] += matrix[a, b] * vector[b]
+    return result
 
 
 @kernel
@@ -127,16 +236,22 @@ def diagonals(
 
 
 @kernel
-def sandwich(bread: Floats, meat: Floats, precision: Floats, clusters: int) -> Floats:
-    """H^-1 (J + P) H^-1 from sums without priors; `precision` is the diagonal P."""
-    n = len(bread)
-    inverse, middle = bread.copy(), meat.copy()
-    if clusters > 1:
-        middle *= clusters / (clusters - 1.0)
-    for a in range(n):
-        inverse[a, a] += precision[a]
-        middle[a, a] += precision[a]
+def believed(bread: Floats, precision: Floats) -> tuple[Floats, Floats]:
+    """H with the precision of the priors on its diagonal, and its inverse."""
+    whole = bread.copy()
+    for a in range(len(whole)):
+        whole[a, a] += precision[a]
+    inverse = whole.copy()
     invert(inverse)
+    return whole, inverse
+
+
+@kernel
+def sandwich(inverse: Floats, meat: Floats, precision: Floats) -> Floats:
+    """H^-1 (J + P) H^-1."""
+    middle = meat.copy()
+    for a in range(len(middle)):
+        middle[a, a] += precision[a]
     return multiplied(multiplied(inverse, middle), inverse)
 
 

@@ -40,12 +40,12 @@ from distrank.models import _tpp_gibbs as gibbs
 from distrank.models import _tpp_search as search
 from distrank.models._pairwise import PairwiseModel
 from distrank.models._tpp_chains import with_slots
+from distrank.models._tpp_intervals import half_width
 from distrank.models._tpp_results import (
     annotator_columns,
     concluded,
     decided_gold,
     finalized,
-    half_width,
     in_order,
     shown_to_all,
 )
