@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distrank.api import (
+        TPP,
         Average,
         Borda,
         BradleyTerry,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "TPP",
     "Average",
     "Borda",
     "BradleyTerry",

@@ -220,6 +220,12 @@ class CrowdBTOnline(Aggregator):
     method = "crowd-bt-online"
 
 
+class TPP(Aggregator):
+    """Scores with query difficulty, domains and expertise by domain."""
+
+    method = "tpp"
+
+
 class TrueSkill(Aggregator):
     """TrueSkill in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -49,17 +48,17 @@ def sandwich_bounds(shard: Record, score: Array, hardness: Array, posterior: Arr
     return bounds
 
 
-def _runs_of(shard: Record, unit: int, tau: Array) -> tuple[tuple[Any, ...], Array]:
+def _runs_of(shard: Record, unit: int, tau: Array) -> tuple[int, int, int, Array]:
     """The runs of a unit and its first node, and the expertise of the shard's annotators."""
     first, last = (int(edge) for edge in shard["pair.unit"][unit : unit + 2])
-    return (first, last, int(shard["unit.nodes"][unit])), tau[rows_of_tau(shard, tau)]
+    return first, last, int(shard["unit.nodes"][unit]), tau[rows_of_tau(shard, tau)]
 
 
 def _bread(shard: Record, unit: int, score: Array, hardness: float, posterior: Array, tau: Array, size: int) -> Array:
     """H of one unit of a shard, priors apart."""
     bread = np.zeros((size + 1, size + 1))
-    where, mine = _runs_of(shard, unit, tau)
-    clusters.add_bread(*where, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), bread)
+    first, last, node, mine = _runs_of(shard, unit, tau)
+    clusters.add_bread(first, last, node, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), bread)
     return bread
 
 
@@ -68,8 +67,10 @@ def _meat(
 ) -> Array:
     """J of one unit of a shard."""
     meat = np.zeros(whole.shape)
-    where, mine = _runs_of(shard, unit, tau)
-    clusters.add_meat(*where, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), whole, inverse, meat)
+    first, last, node, mine = _runs_of(shard, unit, tau)
+    clusters.add_meat(
+        first, last, node, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), whole, inverse, meat
+    )
     return meat
 
 
@@ -79,8 +80,10 @@ def _alone(
     """The diagonals of H and J of the scores of one unit, priors apart."""
     size = int(np.diff(shard["unit.nodes"])[unit])
     bread, meat = np.zeros(size), np.zeros(size)
-    where, mine = _runs_of(shard, unit, tau)
-    clusters.diagonals(*where, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), bread, meat)
+    first, last, node, mine = _runs_of(shard, unit, tau)
+    clusters.diagonals(
+        first, last, node, *rows_of(shard), score, hardness, mine, posterior, log_cdf_table(), bread, meat
+    )
     return bread, meat
 
 
