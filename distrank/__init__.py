@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distrank.api import (
         TPP,
+        TRM,
         Average,
         Borda,
         BradleyTerry,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TPP",
+    "TRM",
     "Average",
     "Borda",
     "BradleyTerry",
