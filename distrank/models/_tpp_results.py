@@ -6,12 +6,11 @@ either end of an interval, 0 for none), `precision` of the priors of scores and 
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import numpy as np
 
 from distrank.contract import PARTS, Run, Tables
 from distrank.kernels import clusters
+from distrank.kernels.normal import lower_tails
 from distrank.kernels.normal_table import log_cdf_table
 from distrank.models._pairwise import (
     by_annotator,
@@ -131,8 +130,7 @@ def annotator_columns(theta: Record, z: float) -> Record:
     known = np.maximum(total, np.finfo(float).tiny)
     weight = np.where((total > 0.0)[:, None], judged / known[:, None], 1.0 / shape[1])
     quality = np.where(total > 0.0, right.sum(axis=1) / known, 0.5)
-    normal = np.vectorize(NormalDist().cdf, otypes=[float])
-    malicious = normal(-tau / deviation)
+    malicious = lower_tails(tau / deviation)
     columns = {"quality": np.clip(quality, 0.0, 1.0), "agreement": theta["agreement"]}
     if z > 0.0:
         reach = z * np.sqrt(((lift / known[:, None] * deviation) ** 2).sum(axis=1))

@@ -9,11 +9,14 @@ The best solution so far is kept aside; a start that ends below it is forgotten,
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from distrank.contract import PARTS, Run
 from distrank.kernels.expertise import posterior_of
 from distrank.kernels.lbfgs import PAIRS, dot
+from distrank.kernels.normal import lower_tails
 from distrank.models import _tpp_steps as steps
 from distrank.models._vectors import BLOCK, SHRINK, SUFFICIENT, evaluated, fresh_block, moved, onward, shorter
 from distrank.records import Array, Record, scalar
@@ -26,6 +29,7 @@ CLIMBING = 12  # steps between two looks near the end
 FIRST = 80  # steps of the common fit, at most
 SETTLED = 1e-5  # a fit is good enough to build on when this is left of its value, relatively
 MOVED = 0.01  # per query: a posterior that changed by more makes older slopes useless
+TRUTHFUL = 0.8  # share of truthful annotators, a priori
 GOLD_ODDS = 2.0  # a pair of known order is right in the result with odds e^2
 DOMAIN_WEIGHT = 1.0  # queries that every domain has a priori
 
@@ -186,12 +190,22 @@ def _with_block(theta: Record, block: Record) -> Record:
 def sign_odds(theta: Record) -> Array:
     """Logarithm of the odds that a domain is the right way round, against all its tau and scores with the other sign.
 
-    The likelihood is the same both ways. Gold decides where a domain has any, and else the prior of tau: most
-    annotators are truthful.
+    The likelihood is the same both ways. Gold decides where a domain has any, and else that most annotators are
+    truthful: each counts log(TRUTHFUL / (1 - TRUTHFUL)) for the sign of its tau, less where the sign is open or where
+    there is little to know it from. (The sum of tau would let one keen liar outvote several fair annotators.)
     """
-    centre, spread = theta["expertise_prior"]
-    prior = 2.0 * centre * theta["tau"].sum(axis=0) / spread**2
-    return np.where(theta["gold_votes"] != 0.0, GOLD_ODDS * theta["gold_votes"], prior)
+    variance = tau_variance(theta)
+    sure = 2.0 * lower_tails(-theta["tau"] / np.sqrt(variance)) - 1.0
+    known = 1.0 - variance / theta["expertise_prior"][1] ** 2
+    votes = math.log(TRUTHFUL / (1.0 - TRUTHFUL)) * (known * sure).sum(axis=0)
+    return np.where(theta["gold_votes"] != 0.0, GOLD_ODDS * theta["gold_votes"], votes)
+
+
+def tau_variance(theta: Record) -> Array:
+    """How far off every tau may be, given scores and domains: the inverse of its information, prior included."""
+    if "tau_deviation" in theta:
+        return np.asarray(theta["tau_deviation"] ** 2)
+    return np.asarray(theta["shared.inverse"][: theta["tau"].size].reshape(theta["tau"].shape))
 
 
 def with_signs(run: Run, theta: Record) -> Record:
@@ -236,7 +250,7 @@ def common_fit(run: Run, theta: Record) -> Record:
             break
     tau = np.repeat(theta["tau"][:, :1], theta["tau"].shape[1], axis=1)
     theta = at(theta, np.concatenate([tau.ravel(), theta["shared.point"][tau.size :]]))
-    theta = survey(run, with_signs(run, theta))
+    theta = survey(run, with_signs(run, survey(run, theta)))
     return {**remembered(run, theta), "common": theta["shared.point"]}
 
 
@@ -330,6 +344,6 @@ def concluded_search(run: Run, theta: Record) -> Record:
     """What outlives the fit: scores, log delta^2, posteriors, tau and how sure it is."""
     run(steps.unpack_units, {})
     score, hardness = split_of(theta)
-    inverse = theta["shared.inverse"][: theta["tau"].size].reshape(theta["tau"].shape)
+    deviation = np.sqrt(tau_variance(theta))
     kept = {name: array for name, array in theta.items() if not name.startswith(("shared.", "kept.", "common"))}
-    return {**kept, "split.score": score, "split.hardness": hardness, "tau_deviation": np.sqrt(inverse)}
+    return {**kept, "split.score": score, "split.hardness": hardness, "tau_deviation": deviation}

@@ -21,8 +21,8 @@ Deviation: scores have mean 0 in every query, the paper has min 0 (17).
 Deviation: the paper has no priors; here scores, difficulty and expertise have normal ones, for data that says little.
 
 Signs: the likelihood stays the same when all tau of a domain and the scores of its queries change their sign. Gold
-decides where a domain has any; else the prior of tau, under which most annotators are truthful. `sign_probability`
-says how sure that is. Domains are numbered by size, the largest is 0; the numbers mean nothing from run to run.
+decides where a domain has any; else that most annotators are truthful a priori. `sign_probability` says how sure that
+is. Domains are numbered by size, the largest is 0; the numbers mean nothing from run to run.
 
 [Wang16] Wang, Wang, Jie, Zhai, Chang: Blind men and the elephant: Thurstonian pairwise preference for ranking in
          crowdsourcing. ICDM 2016.
