@@ -302,41 +302,6 @@ def invert(matrix: Floats) -> None:
 
 
 @kernel
-def rank_bounds(score: Floats, covariance: Floats, z: float, low: Offsets, high: Offsets) -> None:
-    """The best and worst rank of every item: places are lost to items that are surely above, won from those below.
-
-    Surely: the difference of the two scores is more than z of its standard deviations from 0.
-    """
-    n = len(score)
-    for i in range(n):
-        above, below = 0, 0
-        for j in range(n):
-            if j != i:
-                variance = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
-                reach = z * math.sqrt(max(variance, 0.0))
-                if score[j] - score[i] > reach:
-                    above += 1
-                elif score[i] - score[j] > reach:
-                    below += 1
-        low[i], high[i] = 1 + above, n - below
-
-
-@kernel
-def separate_rank_bounds(score: Floats, deviation: Floats, z: float, low: Offsets, high: Offsets) -> None:
-    """The same for independent scores."""
-    n = len(score)
-    for i in range(n):
-        above, below = 0, 0
-        for j in range(n):
-            reach = z * math.sqrt(deviation[i] * deviation[i] + deviation[j] * deviation[j])
-            if score[j] - score[i] > reach:
-                above += 1
-            elif score[i] - score[j] > reach:
-                below += 1
-        low[i], high[i] = 1 + above, n - below
-
-
-@kernel
 def implied_accuracy(
     unit: Offsets,
     run: Offsets,

@@ -7,24 +7,24 @@ delta^2. H and J of a split query are summed over its parts, in two rounds: J ne
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import NormalDist
 
 import numpy as np
 
 from distrank.contract import PARTS, Run
 from distrank.kernels import clusters
 from distrank.kernels.normal_table import log_cdf_table
-from distrank.models._pairwise import rows_of, split_slice
+from distrank.kernels.ranks import joint_rank_bounds, ranks
+from distrank.models._pairwise import INTERVALS, rows_of, split_slice
+from distrank.models._ranks import quantile, rank_bounds, score_bounds
 from distrank.models._tpp_steps import rows_of_tau
 from distrank.records import Array, Record
 
 LARGEST = 300  # items: beyond, every score is taken for itself, because the sandwich costs n^3
-BOUNDS = ("score_low", "score_high", "rank_low", "rank_high")
 
 
 def half_width(level: float | None) -> float:
     """How many deviations an interval of this level reaches to either side; 0 where none is asked for."""
-    return 0.0 if level is None else NormalDist().inv_cdf(0.5 + 0.5 * level)
+    return 0.0 if level is None else quantile(level)
 
 
 def sandwich_bounds(shard: Record, score: Array, hardness: Array, posterior: Array, theta: Record) -> Record:
@@ -43,7 +43,7 @@ def sandwich_bounds(shard: Record, score: Array, hardness: Array, posterior: Arr
             own = (float(hardness[unit]), posterior[unit], theta["tau"])
             meat = _meat(shard, unit, score, *own, whole, inverse)
             found = covered(score[here], clusters.sandwich(inverse, meat, precision), float(theta["z"]))
-        for name in BOUNDS:
+        for name in INTERVALS:
             bounds[name][here] = found[name]
     return bounds
 
@@ -102,27 +102,20 @@ def covered(score: Array, covariance: Array, z: float) -> Record:
     """Bounds of the scores of one query, about the mean of the query, and of its ranks."""
     covariance = covariance[:-1, :-1].copy()  # without log delta^2
     clusters.centre(covariance)
-    reach = z * np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    low, high = np.zeros(len(score), np.int64), np.zeros(len(score), np.int64)
-    clusters.rank_bounds(score, covariance, z, low, high)
-    return {"score_low": score - reach, "score_high": score + reach, "rank_low": low, "rank_high": high}
+    low, high, rank = (np.zeros(len(score), np.int64) for _ in range(3))
+    ranks(score, rank)
+    joint_rank_bounds(score, rank, covariance, z, low, high)
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    return {**score_bounds(score, deviation, z), "rank_low": low, "rank_high": high}
 
 
 def separate_bounds(score: Array, deviation: Array, nodes: Array, z: float) -> Record:
     """Bounds where the scores are taken as independent."""
-    bounds = _no_bounds(score)
-    bounds["score_low"], bounds["score_high"] = score - z * deviation, score + z * deviation
-    for begin, end in zip(nodes[:-1].tolist(), nodes[1:].tolist(), strict=True):
-        here = slice(begin, end)
-        clusters.separate_rank_bounds(
-            score[here], deviation[here], z, bounds["rank_low"][here], bounds["rank_high"][here]
-        )
-    return bounds
+    return {**score_bounds(score, deviation, z), **rank_bounds(score, deviation, nodes, z)}
 
 
 def _no_bounds(score: Array) -> Record:
-    kinds = dict.fromkeys(BOUNDS[:2], np.float64) | dict.fromkeys(BOUNDS[2:], np.int64)
-    return {name: np.zeros(len(score), kind) for name, kind in kinds.items()}
+    return {name: np.zeros(len(score), np.int64 if name.startswith("rank") else np.float64) for name in INTERVALS}
 
 
 # Split queries. ------------------------------------------------------------------------------------------------------
@@ -180,7 +173,7 @@ def split_bounds(run: Run, theta: Record) -> Record:
         else:
             deviation = _apart(found["alone"][0, here], found["alone"][1, here], theta)
             columns = separate_bounds(score[here], deviation, np.array([0, size]), z)
-        for name in BOUNDS:
+        for name in INTERVALS:
             bounds[name][here] = columns[name]
     return _named(bounds)
 

@@ -13,6 +13,7 @@ from distrank.kernels import clusters
 from distrank.kernels.normal import lower_tails
 from distrank.kernels.normal_table import log_cdf_table
 from distrank.models._pairwise import (
+    INTERVALS,
     by_annotator,
     measure_agreement,
     measure_part_agreement,
@@ -20,7 +21,7 @@ from distrank.models._pairwise import (
     shares,
     split_slice,
 )
-from distrank.models._tpp_intervals import BOUNDS, sandwich_bounds, separate_bounds, split_bounds
+from distrank.models._tpp_intervals import sandwich_bounds, separate_bounds, split_bounds
 from distrank.models._tpp_steps import gold_votes, rows_of_tau, vote_parts
 from distrank.records import Array, Record, scalar
 from distrank.stats import dense
@@ -106,7 +107,7 @@ def finalized(shard: Record, local: Record, theta: Record) -> Tables:
         found = local
     else:
         unit, here = int(shard["part.unit"]), split_slice(shard, theta["split.offsets"])
-        found = {name: theta[f"split.{name}"][here] for name in ("score", *BOUNDS) if f"split.{name}" in theta}
+        found = {name: theta[f"split.{name}"][here] for name in ("score", *INTERVALS) if f"split.{name}" in theta}
         found |= {name: theta[f"split.{name}"][unit : unit + 1] for name in ("hardness", "posterior", "agreement")}
     posterior = found["posterior"]
     domain = posterior.argmax(axis=1) if len(posterior) else np.zeros(0, np.int64)
@@ -118,7 +119,7 @@ def finalized(shard: Record, local: Record, theta: Record) -> Tables:
         "sign_probability": theta["sign_probability"][domain],
         **{f"posterior.{m}": posterior[:, m] for m in range(posterior.shape[1])},
     }
-    return {"rankings": {name: found[name] for name in ("score", *BOUNDS) if name in found}, "queries": queries}
+    return {"rankings": {name: found[name] for name in ("score", *INTERVALS) if name in found}, "queries": queries}
 
 
 def annotator_columns(theta: Record, z: float) -> Record:

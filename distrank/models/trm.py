@@ -28,9 +28,9 @@ import numpy as np
 from distrank.contract import PARTS, Info, Model, Run, Tables, Traits
 from distrank.kernels import ordered as kernels
 from distrank.kernels.pair_counts import count_by_query
-from distrank.models._pairwise import UNKNOWN, by_annotator, shares, split_offsets, split_slice
+from distrank.models._pairwise import INTERVALS, UNKNOWN, by_annotator, shares, split_offsets, split_slice
 from distrank.models._tpp_gibbs import settled
-from distrank.models._tpp_intervals import BOUNDS, half_width, separate_bounds
+from distrank.models._tpp_intervals import half_width, separate_bounds
 from distrank.models._tpp_steps import centred
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
@@ -170,9 +170,9 @@ class TRM(Model):
         nodes, found = shard["unit.nodes"], local
         if "part.unit" in shard:
             unit, here = int(shard["part.unit"]), split_slice(shard, theta["split.offsets"])
-            found = {name: theta[f"split.{name}"][here] for name in ("score", *BOUNDS) if f"split.{name}" in theta}
+            found = {name: theta[f"split.{name}"][here] for name in ("score", *INTERVALS) if f"split.{name}" in theta}
             found["agreement"] = theta["split.agreement"][unit : unit + 1]
-        rankings = {name: found[name] for name in ("score", *BOUNDS) if name in found}
+        rankings = {name: found[name] for name in ("score", *INTERVALS) if name in found}
         return {
             "rankings": rankings,
             "queries": {"agreement": found["agreement"], "difficulty": difficulty(found["score"], nodes)},

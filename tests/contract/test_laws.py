@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from crowds import crowd, degenerate
+from crowds import crowd
 from harness import ALL, Outcome, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
 
 from distrank.contract import EVIDENCE, Step
@@ -133,10 +133,11 @@ def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
         assert ranking.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-@pytest.mark.parametrize("case", ["a crowd", *degenerate().keys()])
-@pytest.mark.parametrize("name", WITH_INTERVALS)
+@pytest.mark.parametrize(
+    ("name", "case"), [(name, case) for name in WITH_INTERVALS for case in ("a crowd", *degenerate_for(name))]
+)
 def test_intervals_contain_what_they_are_of(name: str, case: str) -> None:
-    outcome = run_model(name, crowd(13) if case == "a crowd" else degenerate()[case])
+    outcome = run_model(name, judgments_for(name, 13) if case == "a crowd" else degenerate_for(name)[case])
     rankings, annotators = outcome.rankings, outcome.annotators
     assert (rankings["score_low"] <= rankings["score"]).all()
     assert (rankings["score"] <= rankings["score_high"]).all()
@@ -153,7 +154,7 @@ def test_intervals_contain_what_they_are_of(name: str, case: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_INTERVALS)
 def test_a_higher_level_gives_wider_intervals_and_none_gives_none(name: str) -> None:
-    frame = crowd(14)
+    frame = judgments_for(name, 14)
     narrow, wide = (run_model(name, frame, settings={"interval": level}) for level in (0.5, 0.95))
     assert (wide.rankings["score_low"] < narrow.rankings["score_low"]).all()
     assert (wide.rankings["rank_high"] >= narrow.rankings["rank_high"]).all()

@@ -204,16 +204,6 @@ def test_the_inverse_of_a_positive_matrix() -> None:
     np.testing.assert_allclose(inverse @ matrix, np.eye(7), atol=1e-9)
 
 
-def test_ranks_are_lost_and_won_only_to_items_that_are_surely_elsewhere() -> None:
-    score, low, high = np.array([3.0, 1.0, 0.9, -2.0]), np.zeros(4, np.int64), np.zeros(4, np.int64)
-    clusters.rank_bounds(score, 0.01 * np.eye(4), 1.645, low, high)
-    assert low.tolist() == [1, 2, 2, 4]
-    assert high.tolist() == [1, 3, 3, 4]
-    clusters.rank_bounds(score, 100.0 * np.eye(4), 1.645, low, high)
-    assert (low == 1).all()
-    assert (high == 4).all()
-
-
 def test_implied_accuracy_counts_pairs_in_the_order_of_the_scores() -> None:
     case = Case(9)
     judged, right, lift = (np.zeros(case.tau.shape) for _ in range(3))

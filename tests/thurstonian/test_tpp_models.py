@@ -221,7 +221,7 @@ def test_the_tables_have_the_columns_that_the_documentation_names() -> None:
     outcome = fitted(simulated(11), domains=2)
     assert list(outcome.rankings) == [
         *("query", "item", "rank", "score"),
-        *("score_low", "score_high", "rank_low", "rank_high"),
+        *("score_low", "score_high", "rank_low", "rank_high", "score_sd"),
     ]
     assert list(outcome.annotators) == [
         *("annotator", "judgments", "quality", "kind", "agreement", "quality_low", "quality_high"),
