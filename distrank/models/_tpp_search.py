@@ -30,6 +30,7 @@ FIRST = 80  # steps of the common fit, at most
 SETTLED = 1e-5  # a fit is good enough to build on when this is left of its value, relatively
 MOVED = 0.01  # per query: a posterior that changed by more makes older slopes useless
 TRUTHFUL = 0.8  # share of truthful annotators, a priori
+JUDGED = 1e-6  # share of a tau's prior variance that judgments take away at least
 GOLD_ODDS = 2.0  # a pair of known order is right in the result with odds e^2
 DOMAIN_WEIGHT = 1.0  # queries that every domain has a priori
 
@@ -191,12 +192,12 @@ def sign_odds(theta: Record) -> Array:
     """Logarithm of the odds that a domain is the right way round, against all its tau and scores with the other sign.
 
     The likelihood is the same both ways. Gold decides where a domain has any, and else that most annotators are
-    truthful: each counts log(TRUTHFUL / (1 - TRUTHFUL)) for the sign of its tau, less where the sign is open or where
-    there is little to know it from. (The sum of tau would let one keen liar outvote several fair annotators.)
+    truthful: each who judged in the domain counts log(TRUTHFUL / (1 - TRUTHFUL)) for the sign of its tau, less where
+    that is open. (The sum of tau would let one keen liar outvote several fair annotators.)
     """
     variance = tau_variance(theta)
     sure = 2.0 * lower_tails(-theta["tau"] / np.sqrt(variance)) - 1.0
-    known = 1.0 - variance / theta["expertise_prior"][1] ** 2
+    known = variance < (1.0 - JUDGED) * theta["expertise_prior"][1] ** 2
     votes = math.log(TRUTHFUL / (1.0 - TRUTHFUL)) * (known * sure).sum(axis=0)
     return np.where(theta["gold_votes"] != 0.0, GOLD_ODDS * theta["gold_votes"], votes)
 
