@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distrank.api import (
+        TPP,
+        TRM,
         Average,
         Borda,
         BradleyTerry,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "TPP",
+    "TRM",
     "Average",
     "Borda",
     "BradleyTerry",

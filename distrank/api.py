@@ -134,6 +134,7 @@ class Aggregator:
         model, earlier = started_model(model)
         table = judgments_from_frame(judgments, columns=dict(columns or {}), duplicates=input_settings.duplicates)
         table.check_limit(max_rejected)
+        table = replace(table, sparsity=input_settings.sparsity, seed=seed)
         if past is not None:
             table = replace(table, warnings=past_warnings(past, table, input_settings.duplicates))
         truth = gold_from_frame(gold) if gold is not None else None
@@ -218,6 +219,18 @@ class CrowdBTOnline(Aggregator):
     """crowd-bt in one pass in time order; `.fit(frame).update(more)` goes on with new judgments."""
 
     method = "crowd-bt-online"
+
+
+class TPP(Aggregator):
+    """Scores with query difficulty, domains and expertise by domain."""
+
+    method = "tpp"
+
+
+class TRM(Aggregator):
+    """Scores from full and partial rankings, all annotators alike."""
+
+    method = "trm"
 
 
 class TrueSkill(Aggregator):

@@ -65,6 +65,13 @@ class InputSettings:
     duplicates: Literal["keep", "drop"] = setting(
         "keep", "exact duplicates of a row: keep them or drop them", choices=("keep", "drop")
     )
+    sparsity: float = setting(
+        1.0,
+        "share of the pairs of every ranking (or of ratings) that become preferences, drawn with the run's seed; given "
+        "the same rankings, sparsity and seed, all methods see the same preferences",
+        above=0.0,
+        high=1.0,
+    )
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,7 @@ def prepare(request: Request, stages: Stages) -> Task:
         )
         gold = read_gold(request.gold) if request.gold is not None else None
         judgments.check_limit(request.max_rejected)
+        judgments = replace(judgments, sparsity=input_settings.sparsity, seed=request.seed)
     with stages("identify"):
         identity = identity_of(judgments, gold, model, input_settings, request.seed)
     return Task(request, judgments, gold, model, identity, earlier=earlier)

@@ -2,7 +2,7 @@
 
     pip install '.[bench]'
     python scripts/bench.py                    everything, 1e6 and 1e7 preferences (several minutes)
-    python scripts/bench.py fit --rows 1e6     one part: fit, kernel, queries, labels, read, online, ray
+    python scripts/bench.py fit --rows 1e6     one part: fit, kernel, queries, labels, read, online, tpp, ray
     python scripts/bench.py --out docs/results/speed.md
 
 Machines are noisy: everything is repeated, medians are reported, peers run in the same process minutes apart at most.
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_tpp import bench_tpp
 
 REPEATS = 5
 
@@ -444,7 +445,7 @@ def main() -> None:
         return
     everything = []
     for part in options.parts:
-        for rows in options.rows or ([1_000_000, 10_000_000] if part in ("fit", "labels") else [10_000_000]):
+        for rows in options.rows or DEFAULT_ROWS.get(part, [10_000_000]):
             found = in_a_process_of_its_own(part, rows)
             everything.append(
                 (f"{part}, {found.pop('rows'):,} {'labels' if part == 'labels' else 'preferences'}", found)
@@ -490,8 +491,10 @@ PARTS = {
     "labels": bench_labels,
     "read": bench_read,
     "online": bench_online,
+    "tpp": bench_tpp,
     "ray": bench_ray,
 }
+DEFAULT_ROWS = {"fit": [1_000_000, 10_000_000], "labels": [1_000_000, 10_000_000], "tpp": [2_000_000]}
 
 
 if __name__ == "__main__":

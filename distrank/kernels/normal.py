@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from distrank.kernels import kernel
 
 ROOT_HALF = math.sqrt(0.5)
@@ -25,6 +28,15 @@ def density(z: float) -> float:
 def lower_tail(t: float) -> float:
     """Phi(-t) for t >= 0; relative accuracy until it underflows at t = 38."""
     return 0.5 * math.erfc(ROOT_HALF * t)
+
+
+@kernel
+def lower_tails(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Phi(-t) of every number, of either sign."""
+    result = np.empty(t.shape)
+    for place, value in np.ndenumerate(t):
+        result[place] = 0.5 * math.erfc(ROOT_HALF * value)
+    return result
 
 
 @kernel

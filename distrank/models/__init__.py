@@ -17,6 +17,8 @@ MODELS: dict[str, str] = {  # name -> module:class
     "majority-bt": "distrank.models.majority_bt:MajorityBT",
     "thurstone": "distrank.models.thurstone:Thurstone",
     "variance-bt": "distrank.models.variance_bt:VarianceBT",
+    "tpp": "distrank.models.tpp:TPP",
+    "trm": "distrank.models.trm:TRM",
     "crowd-bt-online": "distrank.models.crowd_bt_online:CrowdBTOnline",
     "trueskill": "distrank.models.trueskill:TrueSkill",
     "majority": "distrank.models.majority:Majority",

@@ -5,12 +5,14 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt
+from distrank.simulate import crowd_bt, tpp
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
 from distrank.simulate.output import Simulated, Simulator
+from distrank.simulate.tpp import TPPCodes, TPPSimulation, simulate_tpp, tpp_codes
 
 SIMULATIONS: dict[str, Simulator] = {
     "crowd-bt": crowd_bt.SIMULATOR,
+    "tpp": tpp.SIMULATOR,
 }
 
 
@@ -28,7 +30,11 @@ __all__ = [
     "CrowdBTSimulation",
     "Simulated",
     "Simulator",
+    "TPPCodes",
+    "TPPSimulation",
     "crowd_bt_codes",
     "simulate",
     "simulate_crowd_bt",
+    "simulate_tpp",
+    "tpp_codes",
 ]

@@ -17,7 +17,7 @@ from distrank.errors import StoreError, UsageError
 from distrank.records import Array
 
 ROW_GROUP = 1_000_000
-TRUTH = ("gold", "annotators")  # small tables that people open: always CSV
+TRUTH = ("gold", "annotators", "expertise", "queries")  # small tables that people open: always CSV
 
 
 @dataclass(frozen=True)

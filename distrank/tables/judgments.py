@@ -56,6 +56,8 @@ class Judgments:
     rejected: pa.Table = field(default_factory=REJECTED_SCHEMA.empty_table)  # and the original columns as text
     files: Sequence[dict[str, Any]] = ()
     warnings: Sequence[str] = ()
+    sparsity: float = 1.0  # share of the pairs of ratings or rankings that become preferences, drawn with the seed
+    seed: int = 0
 
     def __len__(self) -> int:
         return len(self.query)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from distrank.contract import Form
-from distrank.kernels.forms import count_pairs, group_starts, write_pairs
+from distrank.kernels.forms import count_pairs, group_starts, sampled_pairs, write_pairs
 from distrank.kernels.grouping import (
     collect_distinct,
     component_labels,
@@ -21,6 +21,7 @@ from distrank.kernels.grouping import (
     renumber,
     tally,
 )
+from distrank.kernels.random import round_key
 from distrank.records import Array, Record, scalar
 from distrank.tables.gold_lookup import Lookup
 from distrank.tables.grades import Grading
@@ -43,6 +44,8 @@ class Context:
     rows_per_shard: int
     whole_annotators: bool  # whether the rows of an annotator stay together where a unit is split
     grading: Grading | None = None  # how ratings become grades, where a model wants them
+    sparsity: float = 1.0  # share of derived preferences that are kept
+    seed: int = 0
 
     @property
     def derives(self) -> bool:
@@ -88,7 +91,7 @@ def shard_record(context: Context, members: Members, rows: Rows, scratch: Array)
     """One shard of whole units."""
     ordered, nodes = _number(context, members, rows, scratch)
     if context.derives:
-        ordered = derive_preferences(context, ordered, len(members), len(nodes.item))
+        ordered = derive_preferences(context, ordered, members, nodes)
     forest = _forest(context, [ordered], nodes)
     components = count_components(forest, nodes.offsets)
     if ordered.position is None:
@@ -108,7 +111,7 @@ def part_records(context: Context, members: Members, rows: Rows, scratch: Array,
     ordered, nodes = _number(context, members, rows, scratch)
     parts = [_cut(ordered, begin, end) for begin, end in _ranges(context, ordered)]
     if context.derives:
-        parts = [derive_preferences(context, part, 1, len(nodes.item)) for part in parts]
+        parts = [derive_preferences(context, part, members, nodes) for part in parts]
     forest = _forest(context, parts if context.derives else [ordered], nodes)
     components = count_components(forest, nodes.offsets)
     return [
@@ -122,7 +125,7 @@ def part_records(context: Context, members: Members, rows: Rows, scratch: Array,
     ]
 
 
-def derive_preferences(context: Context, rows: Rows, units: int, nodes: int) -> Rows:
+def derive_preferences(context: Context, rows: Rows, members: Members, nodes: Nodes) -> Rows:
     """Preferences from ratings (higher wins) or rankings (lower wins), in canonical order."""
     if rows.value is None:
         raise TypeError("preferences are derived from ratings and rankings only")
@@ -133,9 +136,15 @@ def derive_preferences(context: Context, rows: Rows, units: int, nodes: int) -> 
     row, winner, loser = np.empty(count, np.int64), np.empty(count, np.uint32), np.empty(count, np.uint32)
     pair_weight = np.empty(count if rows.weight is not None else 0)
     write_pairs(starts, item, value, weight, row, winner, loser, pair_weight)
+    if context.sparsity < 1.0:
+        key = round_key(context.seed, 0, 0, 0, "derive_preferences")
+        who = rows.unit[row], rows.annotator[row]
+        kept = sampled_pairs(members.hash, nodes.offsets, *who, winner, loser, key, context.sparsity)
+        row, winner, loser = row[kept], winner[kept], loser[kept]
+        pair_weight = pair_weight if rows.weight is None else pair_weight[kept]
     codes, values = canonical_order(
         [rows.unit[row], rows.annotator[row], winner, loser],
-        [units, context.annotators, nodes, nodes],
+        [len(members), context.annotators, len(nodes.item), len(nodes.item)],
         [] if rows.weight is None else [pair_weight],
     )
     unit, annotator, winner, loser = codes

@@ -62,6 +62,7 @@ def build_shards(
     `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
     """
     _check_form(judgments.form, form, unit, split)
+    _check_sparsity(judgments, form)
     derives, ordered = judgments.form != form, split == "ordered"
     units = find_units(judgments, unit)
     sizes = pairs_by_unit(units, judgments) if derives else rows_by_unit(units)
@@ -85,6 +86,8 @@ def build_shards(
         rows_per_shard=rows_per_shard,
         whole_annotators=derives or split == "annotator",
         grading=grading,
+        sparsity=judgments.sparsity,
+        seed=judgments.seed,
     )
     pieces = _build(context, _columns(judgments, units, ordered=ordered), units, layout)
     shards = [piece[0] for piece in pieces[: layout.shards]]
@@ -138,6 +141,14 @@ def _grade_facts(grading: Grading, pieces: list[list[Record]]) -> dict[str, Any]
 def _unmatched(pieces: list[list[Record]]) -> int:
     """Items with gold that is none of the grades."""
     return sum(int((~np.isnan(piece[0]["node.gold"]) & (piece[0]["node.grade"] == UNKNOWN)).sum()) for piece in pieces)
+
+
+def _check_sparsity(judgments: Judgments, form: Form) -> None:
+    if judgments.sparsity < 1.0 and judgments.form == form:
+        raise UsageError(
+            f"setting sparsity={judgments.sparsity:g} is for ratings or rankings that are turned into preferences; "
+            f"these are {judgments.form}, and the method takes them as they are. Leave sparsity at 1"
+        )
 
 
 def _never_compared(pieces: list[list[Record]]) -> list[str]:

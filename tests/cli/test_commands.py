@@ -206,6 +206,8 @@ def test_methods_and_validate_speak_json(crowd: Path, capsys: Any) -> None:
         "majority-bt",
         "thurstone",
         "variance-bt",
+        "tpp",
+        "trm",
         "crowd-bt-online",
         "trueskill",
         "majority",

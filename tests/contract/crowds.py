@@ -77,6 +77,54 @@ def degenerate_ratings() -> dict[str, pd.DataFrame]:
     }
 
 
+def ranked_crowd(
+    seed: int, *, queries: int = 6, items: int = 8, annotators: int = 12, rows: int = 600, most: int = 7
+) -> pd.DataFrame:
+    """Partial rankings of annotators of mixed quality, with a tie now and then; about so many rows."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(queries, items))
+    noise = rng.uniform(0.3, 2.0, annotators)
+    lists = []
+    for place in range(max(rows // most, 1)):
+        query, annotator = place % queries, (place // queries) % annotators
+        ranked = rng.permutation(items)[: min(most, items)]
+        order = ranked[np.argsort(-(scores[query, ranked] + noise[annotator] * rng.normal(size=len(ranked))))]
+        rank = np.arange(1, len(order) + 1)
+        rank[1:] -= rng.random() < 0.2  # the first two share a place
+        names = {"query": f"q{query}", "annotator": f"a{annotator:02d}"}
+        lists += [{**names, "item": f"i{item}", "rank": int(at)} for item, at in zip(order, rank, strict=True)]
+    return pd.DataFrame(lists).drop_duplicates(["query", "annotator", "item"])
+
+
+def ranked(*judgments: str) -> pd.DataFrame:
+    """`ranked("q a x y z", ...)`: in query q, annotator a ranks x, y, z from the best to the worst."""
+    split = [line.split() for line in judgments]
+    return pd.DataFrame(
+        [
+            {"query": query, "annotator": annotator, "item": item, "rank": place + 1}
+            for query, annotator, *items in split
+            for place, item in enumerate(items)
+        ]
+    )
+
+
+def degenerate_rankings() -> dict[str, pd.DataFrame]:
+    """The same for rankings."""
+    long = " ".join(f"i{k:03d}" for k in range(200))
+    return {
+        "one item": ranked("q a x"),
+        "one annotator": ranked("q a x y z"),
+        "everyone agrees": ranked(*(f"q a{k} u v x y z" for k in range(8))),
+        "everyone contradicts": ranked("q a x y z", "q b z y x"),
+        "a cycle": ranked("q a x y", "q b y z", "q c z x"),
+        "disconnected": ranked("q a x y", "q b u v"),
+        "all in one place": ranked("q a x y z", "q b x y").assign(rank=1),
+        "a long list": ranked(f"q a {long}", f"q b {long}"),
+        "no weight": ranked("q a x y", "q b y x").assign(weight=0.0),
+        "a lonely query": pd.concat([ranked_crowd(1, rows=100), ranked("lonely a00 x y")]),
+    }
+
+
 def rows(*judgments: str) -> pd.DataFrame:
     """`rows("q a x y", ...)`: in query q, annotator a prefers x to y."""
     return pd.DataFrame([line.split() for line in judgments], columns=["query", "annotator", "winner", "loser"])

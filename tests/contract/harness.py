@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from crowds import crowd, degenerate, degenerate_ratings, rated_crowd
+from crowds import crowd, degenerate, degenerate_rankings, degenerate_ratings, ranked_crowd, rated_crowd
 
 from distrank.contract import Model
 from distrank.engine.base import Engine, FileSource
@@ -61,12 +61,14 @@ def models_under(law: str) -> list[str]:
 
 def judgments_for(name: str, seed: int, **sizes: int) -> pd.DataFrame:
     """A crowd in the form that the model takes."""
-    return (rated_crowd if model_of(name).form == "ratings" else crowd)(seed, **sizes)
+    made = {"ratings": rated_crowd, "rankings": ranked_crowd}
+    return made.get(model_of(name).form, crowd)(seed, **sizes)
 
 
 def degenerate_for(name: str) -> dict[str, pd.DataFrame]:
     """Data in the form that the model takes that a careless one breaks on."""
-    return degenerate_ratings() if model_of(name).form == "ratings" else degenerate()
+    made = {"ratings": degenerate_ratings, "rankings": degenerate_rankings}
+    return made.get(model_of(name).form, degenerate)()
 
 
 @dataclass(frozen=True)

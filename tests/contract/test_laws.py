@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from crowds import crowd, degenerate
+from crowds import crowd
 from harness import ALL, Outcome, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
 
 from distrank.contract import EVIDENCE, Step
@@ -29,7 +29,8 @@ from distrank.tables.shards import build_shards
 DETERMINISTIC = models_with(sampled=False)
 UNORDERED = models_with(ordered=False)
 WITH_INTERVALS = [name for name in ALL if "interval" in {field.name for field in fields(model_of(name).Settings)}]
-SETTINGS: dict[str, Any] = {}
+# Few iterations where every one of them is interrupted.
+SHORT: dict[str, Any] = {"trm": {"burn_in": 3, "samples": 4}}
 CLOSE = 1e-9
 # Cuts of the 600 rows: one shard; several shards; queries split into parts; both at once.
 CUTS = {"one shard": 250_000, "many shards": 150, "split queries": 40}
@@ -132,10 +133,11 @@ def test_degenerate_data_gives_finite_numbers(name: str, case: str) -> None:
         assert ranking.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-@pytest.mark.parametrize("case", ["a crowd", *degenerate().keys()])
-@pytest.mark.parametrize("name", WITH_INTERVALS)
+@pytest.mark.parametrize(
+    ("name", "case"), [(name, case) for name in WITH_INTERVALS for case in ("a crowd", *degenerate_for(name))]
+)
 def test_intervals_contain_what_they_are_of(name: str, case: str) -> None:
-    outcome = run_model(name, crowd(13) if case == "a crowd" else degenerate()[case])
+    outcome = run_model(name, judgments_for(name, 13) if case == "a crowd" else degenerate_for(name)[case])
     rankings, annotators = outcome.rankings, outcome.annotators
     assert (rankings["score_low"] <= rankings["score"]).all()
     assert (rankings["score"] <= rankings["score_high"]).all()
@@ -152,7 +154,7 @@ def test_intervals_contain_what_they_are_of(name: str, case: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_INTERVALS)
 def test_a_higher_level_gives_wider_intervals_and_none_gives_none(name: str) -> None:
-    frame = crowd(14)
+    frame = judgments_for(name, 14)
     narrow, wide = (run_model(name, frame, settings={"interval": level}) for level in (0.5, 0.95))
     assert (wide.rankings["score_low"] < narrow.rankings["score_low"]).all()
     assert (wide.rankings["rank_high"] >= narrow.rankings["rank_high"]).all()
@@ -202,12 +204,13 @@ def test_nothing_that_was_given_is_changed(name: str) -> None:
 @pytest.mark.parametrize("name", models_with(iterative=True))
 def test_a_resumed_run_ends_like_an_undisturbed_one(name: str, cut: int, tmp_path: Path) -> None:
     frame = judgments_for(name, 10)
-    undisturbed = run_model(name, frame, rows_per_shard=cut)
+    settings = SHORT.get(name)
+    undisturbed = run_model(name, frame, settings=settings, rows_per_shard=cut)
     for stop_at in range(1, undisturbed.fit.iterations):
         folder = CheckpointFolder(tmp_path / f"{stop_at}", "run", {"law": "resume"}, seconds=1e9, iterations=1)
         with pytest.raises(_KilledError):
-            run_model(name, frame, rows_per_shard=cut, checkpoints=_EndsAfter(folder, stop_at))
-        resumed = run_model(name, frame, rows_per_shard=cut, checkpoints=folder, resume=True)
+            run_model(name, frame, settings=settings, rows_per_shard=cut, checkpoints=_EndsAfter(folder, stop_at))
+        resumed = run_model(name, frame, settings=settings, rows_per_shard=cut, checkpoints=folder, resume=True)
         assert resumed.fit.facts["resumed_from"] == stop_at
         assert resumed.bytes() == undisturbed.bytes()
 
@@ -245,6 +248,8 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
         "majority": {"objective": "a count has no objective"},
         "majority-bt": {},
         "thurstone": {},
+        "tpp": {},
+        "trm": {"objective": "stochastic EM: the log-likelihood of a sample rises in expectation only"},
         "variance-bt": {},
         "trueskill": {
             "objective": "one pass updates beliefs and maximises nothing",
