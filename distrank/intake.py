@@ -24,7 +24,7 @@ from distrank.tables.ingest import Ingested, ingest, ingested_shards
 from distrank.tables.judgments import Judgments
 from distrank.tables.read import read_judgments
 from distrank.tables.shards import Sharded, build_shards
-from distrank.tables.sources import Location
+from distrank.tables.sources import Location, find_files
 from distrank.tables.starts import Earlier, started
 
 AnyJudgments: TypeAlias = Judgments | Ingested
@@ -43,6 +43,7 @@ def take_in(
     spread = not engine.shares_memory and model.unit == "query" and model.split != "ordered" and duplicates == "keep"
     if not spread:
         return read_judgments(source, columns=dict(columns), duplicates=duplicates, report=report)
+    find_files(source)  # a path that does not exist anywhere is an error of its own
     local = [Path(one) for one in ([source] if isinstance(source, str | Path) else source) if "://" not in str(one)]
     engine.check_sees([root, *local])
     folder = root / "staging" / owned_name("ingest")

@@ -106,7 +106,7 @@ def _date(text: str | None) -> str:
 
 def _pass_on(text: str) -> None:
     """What the job printed: it may show ids, so control characters stay visible."""
-    sys.stdout.write(shown(text))
+    sys.stdout.write(shown(text.expandtabs()))
     sys.stdout.flush()
 
 
