@@ -25,6 +25,7 @@ set_environment()
 import ray  # noqa: E402 (after the environment is set)
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
 
+from distrank.engine.ray.gauges import Gauges  # noqa: E402
 from distrank.engine.ray.placement import RayPlacement  # noqa: E402
 from distrank.engine.ray.tasks import call, unseen  # noqa: E402
 from distrank.engine.ray.waiting import collected  # noqa: E402
@@ -158,7 +159,14 @@ class _ParameterActor:
         clock = time.perf_counter()
         placement = RayPlacement(source, model, workers, stall_seconds, attempt)
         self.entries.append({"stage": "placed", "seconds": time.perf_counter() - clock})
-        return main(placement, self.entries.append)
+        gauges = Gauges(model.name)
+        gauges.placed(placement.range_rows, attempt)
+
+        def report(entry: dict[str, Any]) -> None:
+            self.entries.append(entry)
+            gauges.progress(entry, placement.rows_seen)
+
+        return main(placement, report)
 
     def progress(self, fit: int, since: int) -> list[dict[str, Any]]:
         return self.entries[since:] if fit == self.fit else []

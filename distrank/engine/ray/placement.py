@@ -33,12 +33,19 @@ class RayPlacement(Placement):
             ]
             for name, counts in rows.items()
         }
+        self.range_rows = [
+            sum(rows[name][number] for number in where.numbers)
+            for name, ranges in self.ranges.items()
+            for where in ranges
+        ]
+        self.set_rows, self.rows_seen = {name: sum(counts) for name, counts in rows.items()}, 0
         # wait here, so that a source that a node cannot read fails at once and by name
         for name, ranges in self.ranges.items():
             self._get([count_shards.remote(where.shards) for where in ranges], f"loading the shards of {name!r}")
 
     def round(self, step: Step, theta: Record, key: Array, *, on: str, keep: bool) -> Record:
         self.rounds += 1
+        self.rows_seen += self.set_rows[on]
         total, parameters, ranges = self.shard_counts[on], _once(theta), self.ranges[on]
         calls = [step_range.remote(Call(step, where, parameters, key, total, keep)) for where in ranges]
         tree = TreeSum(total)
