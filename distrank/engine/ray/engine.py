@@ -86,7 +86,11 @@ class RayEngine(Engine):
             unseen.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(names)
             for node in nodes
         ]
-        for node, found in zip(nodes, collected(asked, "looking for the input and output folders", 60.0), strict=True):
+        for node, answer in zip(nodes, asked, strict=True):
+            try:
+                found = ray.get(answer, timeout=self.stall_seconds)
+            except ray.exceptions.RayError:
+                continue  # the node is gone or hangs; whoever gets its work is asked here, too
             if found:
                 raise EngineError(
                     f"node {node['NodeManagerAddress']} cannot see {', '.join(found)}: on several nodes input and "

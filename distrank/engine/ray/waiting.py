@@ -32,6 +32,9 @@ def collected(refs: list[Any], what: str, stall_seconds: float) -> list[Any]:
             if isinstance(error.cause, DistrankError):
                 raise error.cause from None
             raise
+        except ray.exceptions.RayError as error:
+            lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+            raise EngineError(f"{what}: lost more often than it was tried again: {lines[0]}") from error
 
 
 def _idle() -> bool:
