@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from distrank.contract import PARTS, UNITS, Info, Model
-from distrank.engine.base import Engine, FileSource, Placement, Report
+from distrank.engine.base import Engine, Placement, Report
 from distrank.errors import StoreError, UsageError
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.identity import arithmetic_versions, code_digest, machine, short_hash, versions
+from distrank.intake import AnyJudgments, Reading, discard, place, take_in
 from distrank.models import make_model
 from distrank.records import Record
 from distrank.settings import parse_settings, setting, settings_dict
@@ -35,18 +36,17 @@ from distrank.store.learned import FOLDER as MODEL_FOLDER
 from distrank.store.learned import LearnedUnits, write_learned
 from distrank.store.progress import progress_file
 from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
-from distrank.tables.continuation import Past, continued, last_timestamp
+from distrank.tables.continuation import Past, last_timestamp
 from distrank.tables.evidence import collect_evidence
 from distrank.tables.export import write_csv
 from distrank.tables.gold import AnyGold, read_gold
 from distrank.tables.items import merged_items
 from distrank.tables.judgments import Judgments
 from distrank.tables.outputs import IdTypes, annotators_table, shard_tables, write_table
-from distrank.tables.read import read_judgments
 from distrank.tables.sequence import order_fingerprint
-from distrank.tables.shards import Sharded, build_shards
+from distrank.tables.shards import Sharded
 from distrank.tables.sources import Location, source_name
-from distrank.tables.starts import Earlier, started
+from distrank.tables.starts import Earlier
 
 RUN_SCHEMA = 1
 MAX_REJECTED = 0.05
@@ -111,7 +111,7 @@ class Task:
     """A run that is settled: what is fitted, on what, and all that its result depends on."""
 
     request: Request
-    judgments: Judgments
+    judgments: AnyJudgments
     gold: AnyGold | None
     model: Model
     identity: dict[str, Any]
@@ -147,23 +147,26 @@ def aggregate(request: Request, engine: Engine, report: Report) -> Published:
     output = OutputFolder(request.out)
     with progress_file(output.root, report, {"method": request.method}) as progress:
         stages = Stages(progress)
-        return carry_out(prepare(request, stages), output, engine, stages, begun)
+        with prepare(request, output, engine, stages) as task:
+            return carry_out(task, output, engine, stages, begun)
 
 
-def prepare(request: Request, stages: Stages) -> Task:
-    """Read what a request is about, and settle what its result depends on."""
+@contextmanager
+def prepare(request: Request, output: OutputFolder, engine: Engine, stages: Stages) -> Iterator[Task]:
+    """Read what a request is about, and settle what its result depends on; what was read goes with the context."""
     model, input_settings = split_settings(request.method, request.settings)
     model, earlier = started_model(model)
     with stages("read"):
-        judgments = read_judgments(
-            request.source, columns=dict(request.columns), duplicates=input_settings.duplicates, report=stages.report
-        )
-        gold = read_gold(request.gold) if request.gold is not None else None
-        judgments.check_limit(request.max_rejected)
-        judgments = replace(judgments, sparsity=input_settings.sparsity, seed=request.seed)
-    with stages("identify"):
-        identity = identity_of(judgments, gold, model, input_settings, request.seed)
-    return Task(request, judgments, gold, model, identity, earlier=earlier)
+        reading = Reading(request.source, request.columns, input_settings.duplicates, input_settings.sparsity)
+        judgments = take_in(reading, model, engine, output.root, request.seed, stages.report)
+    try:
+        with stages("identify"):
+            judgments.check_limit(request.max_rejected)
+            gold = read_gold(request.gold) if request.gold is not None else None
+            identity = identity_of(judgments, gold, model, input_settings, request.seed)
+        yield Task(request, judgments, gold, model, identity, earlier=earlier)
+    finally:
+        discard(judgments)
 
 
 def carry_out(
@@ -235,7 +238,7 @@ def _space_needed(output: OutputFolder) -> Iterator[None]:
 
 
 def fit_judgments(
-    judgments: Judgments,
+    judgments: AnyJudgments,
     gold: AnyGold | None,
     model: Model,
     engine: Engine,
@@ -252,18 +255,7 @@ def fit_judgments(
     """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
     the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
-        sharded = build_shards(
-            judgments, form=model.form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
-        )
-        if past is not None:
-            sharded = continued(sharded, past)
-        if earlier is not None:
-            sharded = started(sharded, earlier)
-        source: Any = sharded.source
-        if not engine.shares_memory:
-            if work is None:
-                raise UsageError(f"the {engine.name} engine needs a folder for its shards")
-            source = FileSource.write(work, source)
+        sharded = place(judgments, gold, model, engine, work, past, earlier)
     if parts is not None:
         parts.mkdir()
     types = IdTypes(sharded.query_type, sharded.item_type)
@@ -278,7 +270,7 @@ def fit_judgments(
         collect=partial(collect_evidence, model, sharded.info, types),
     )
     with stages("engine"):
-        result = engine.execute(main, source, model, stages.report)
+        result = engine.execute(main, sharded.source, model, stages.report)
     if work is not None:
         shutil.rmtree(work, ignore_errors=True)
     return sharded, result
@@ -310,13 +302,15 @@ def started_model(model: Model) -> tuple[Model, Earlier | None]:
 
 
 def identity_of(
-    judgments: Judgments, gold: AnyGold | None, model: Model, input_settings: InputSettings, seed: int
+    judgments: AnyJudgments, gold: AnyGold | None, model: Model, input_settings: InputSettings, seed: int
 ) -> dict[str, Any]:
     """Everything that a result depends on: its hash is the run id, and checkpoints are bound to it."""
     return {
         "schema": RUN_SCHEMA,
         "content": judgments.content,
-        **({"order": order_fingerprint(judgments)} if model.traits.ordered else {}),
+        **(
+            {"order": order_fingerprint(judgments)} if isinstance(judgments, Judgments) and model.traits.ordered else {}
+        ),
         "gold": gold.content if gold is not None else None,
         "method": model.name,
         "settings": {**settings_dict(input_settings), **settings_dict(model.settings)},
@@ -326,7 +320,7 @@ def identity_of(
     }
 
 
-def all_warnings(judgments: Judgments, sharded: Sharded, model: Model, result: Fit) -> list[str]:
+def all_warnings(judgments: AnyJudgments, sharded: Sharded, model: Model, result: Fit) -> list[str]:
     """What a user should know before trusting the result: part of it, not lost in a log."""
     warnings = [*judgments.warnings, *sharded.warnings, *model.warnings(result.theta, sharded.info)]
     if not result.converged:
@@ -338,7 +332,7 @@ def all_warnings(judgments: Judgments, sharded: Sharded, model: Model, result: F
 
 
 def run_facts(
-    run_id: str, identity: Mapping[str, Any], judgments: Judgments, sharded: Sharded, model: Model, result: Fit
+    run_id: str, identity: Mapping[str, Any], judgments: AnyJudgments, sharded: Sharded, model: Model, result: Fit
 ) -> dict[str, Any]:
     """run.json without its `execution` block: the same bytes wherever the run ran."""
     counts, info = judgments.counts, sharded.info
@@ -379,7 +373,7 @@ def run_facts(
 
 
 def write_outputs(
-    folder: Path, judgments: Judgments, sharded: Sharded, model: Model, result: Fit, *, csv: bool
+    folder: Path, judgments: AnyJudgments, sharded: Sharded, model: Model, result: Fit, *, csv: bool
 ) -> dict[str, int]:
     """The run's tables from the parts that the workers wrote; rows by file name."""
     rows: dict[str, int] = {}

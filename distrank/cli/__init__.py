@@ -9,7 +9,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from distrank.cli import aggregate, evaluate, inspect, next, nightly, simulate, simulate_active, update  # noqa: A004
+from distrank.cli import (
+    aggregate,
+    evaluate,
+    inspect,
+    next,  # noqa: A004
+    nightly,
+    simulate,
+    simulate_active,
+    submit,
+    update,
+)
 from distrank.errors import DistrankError, UsageError
 from distrank.identity import versions
 from distrank.text import shown
@@ -43,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, nightly, inspect, simulate, evaluate, next, simulate_active):
+    for module in (aggregate, update, nightly, submit, inspect, simulate, evaluate, next, simulate_active):
         module.register(commands)
     return parser
 

@@ -8,7 +8,7 @@ Engine      runs `main(placement, report)` next to the parameters: called direct
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from distrank.contract import Model, Step
 from distrank.engine.sums import Node, TreeSum
 from distrank.records import Array, Record, frozen, load_record, save_record
 
+A = TypeVar("A")
 T = TypeVar("T")
 Report: TypeAlias = Callable[[dict[str, Any]], None]  # progress, one small dict at a time
 ShardMap: TypeAlias = Callable[[int, Record, Record, Record], Any]  # (number, shard, local, theta) -> small result
@@ -63,11 +64,11 @@ class FileSource:
         rows = source.rows
         for name, counts in rows.items():
             for number in range(len(counts)):
-                save_record(_shard_path(folder, name, number), source.load(name, number))
+                save_record(shard_path(folder, name, number), source.load(name, number))
         return FileSource(folder, rows)
 
     def load(self, name: str, number: int) -> Record:
-        return load_record(_shard_path(self.folder, name, number))
+        return load_record(shard_path(self.folder, name, number))
 
 
 class Placement(ABC):
@@ -103,6 +104,17 @@ class Engine(ABC):
     @abstractmethod
     def execute(self, main: Callable[[Placement, Report], T], source: Source, model: Model, report: Report) -> T:
         """Place the source's shards, prepared by the model, and run main beside the parameters."""
+
+    @abstractmethod
+    def each(self, function: Callable[[A], Any], items: Sequence[A], what: str) -> list[Any]:
+        """The function of every item, wherever there is a worker, in the order of the items.
+
+        The function is pure but for files that it writes under names of their own: it may run twice. `what` says what
+        it does, for errors.
+        """
+
+    def check_sees(self, paths: Sequence[Path]) -> None:  # noqa: B027 (engines on this machine see what it sees)
+        """Refuse to start where a worker could not read these paths."""
 
     def __enter__(self) -> Engine:
         return self
@@ -164,5 +176,6 @@ def _rows(shard: Record) -> int:
     return len(shard["row.annotator"]) if "row.annotator" in shard else 0
 
 
-def _shard_path(folder: Path, name: str, number: int) -> Path:
+def shard_path(folder: Path, name: str, number: int) -> Path:
+    """The file of a shard."""
     return folder / f"{name}-{number:05d}.npz"

@@ -7,12 +7,13 @@ per thread keep both cores busy to the end, few enough that Python's own work pe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from distrank.contract import Model, Step
 from distrank.engine.base import (
+    A,
     Engine,
     LocalReader,
     Placement,
@@ -44,6 +45,9 @@ class LocalEngine(Engine):
     def execute(self, main: Callable[[Placement, Report], T], source: Source, model: Model, report: Report) -> T:
         with one_numerical_thread():
             return main(LocalPlacement(self.pool, self.workers, source, model), report)
+
+    def each(self, function: Callable[[A], Any], items: Sequence[A], what: str) -> list[Any]:  # noqa: ARG002
+        return list(self.pool.map(function, items))
 
     def close(self) -> None:
         self.pool.shutdown()

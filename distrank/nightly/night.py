@@ -106,9 +106,6 @@ def _night(config: NightlyConfig, output: OutputFolder, stages: Stages, begun: d
     if latest is not None and last is not None and not partitions and _settled(config, last):
         return Night("unchanged", Published(latest, last, reused=True), partitions)
     request = _request(config, latest, last)
-    task = prepare(request, stages)
-    if latest is not None and last is not None and _same_result(task.identity, last):
-        return Night("unchanged", Published(latest, last, reused=True), partitions)
     found: list[Changes] = []
 
     def inspect(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
@@ -124,9 +121,14 @@ def _night(config: NightlyConfig, output: OutputFolder, stages: Stages, begun: d
         return {"night": {**night, "gold_agreement": agreement, "since": since}}
 
     choice = config.engine
-    with open_engine(
-        choice.name, address=choice.address, workers=choice.workers, stall_seconds=choice.stall_seconds
-    ) as engine:
+    with (
+        open_engine(
+            choice.name, address=choice.address, workers=choice.workers, stall_seconds=choice.stall_seconds
+        ) as engine,
+        prepare(request, output, engine, stages) as task,
+    ):
+        if latest is not None and last is not None and _same_result(task.identity, last):
+            return Night("unchanged", Published(latest, last, reused=True), partitions)
         published = carry_out(task, output, engine, stages, begun, inspect=inspect)
     with stages("retention"):
         keep = config.keep

@@ -50,7 +50,7 @@ class _Both:
 
 def continued(sharded: Sharded, past: Past) -> Sharded:
     """The new judgments, in the numbering of all of them, with the past in `old.*` and `saved.*`."""
-    (shard,) = sharded.source.sets[UNITS]
+    (shard,) = sharded.in_memory[UNITS]
     queries, units = _merged("query", past.queries, unpack_ids(shard, "unit.id", sharded.query_type))
     items, kinds = _merged("item", past.items, unpack_ids(shard, "node.id", sharded.item_type))
     annotators, people = _merged("annotator", past.annotators, sharded.annotators)
@@ -103,7 +103,7 @@ def continued(sharded: Sharded, past: Past) -> Sharded:
     )
     return replace(
         sharded,
-        source=MemorySource({**sharded.source.sets, UNITS: [frozen(grown)]}),
+        source=MemorySource({**sharded.in_memory, UNITS: [frozen(grown)]}),
         info=info,
         query_type=queries.type,
         item_type=items.type,

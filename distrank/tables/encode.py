@@ -88,7 +88,7 @@ class Encoder:
             duplicates=dropped,
             by_reason=dict(self.rejected.counts),
         )
-        table, warnings = self.rejected.table(), [*_few(ids["annotators"], ids["items"])]
+        table, warnings = self.rejected.table(), [*few_warnings(ids["annotators"], ids["items"])]
         return Judgments(self.form, **ids, **columns, counts=counts, rejected=table, files=files, warnings=warnings)
 
     def _encode(self, source: str, columns: dict[str, pa.Array], reasons: Reasons) -> dict[str, Array]:
@@ -142,7 +142,7 @@ def _taken(chunk: dict[str, Array], column: str, count: int) -> Array:
     return chunk.pop(column) if column in chunk else np.full(count, _DEFAULTS[column])
 
 
-def _few(annotators: pa.Array, items: pa.Array) -> Iterator[str]:
+def few_warnings(annotators: pa.Array, items: pa.Array) -> Iterator[str]:
     """What to say about data that is too small to tell much."""
     if len(annotators) == 1:
         yield f"there is one annotator only, {show_id(annotators[0].as_py())}: agreement and quality cannot be told"

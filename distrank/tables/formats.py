@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -116,20 +117,26 @@ class ParquetTable:
             raise unreadable(file, "Parquet", error) from error
         refuse_extension_types(file.name, self.schema)
         self.columns = check_names(file.name, self.schema.names)
+        self.groups, self.before = range(self.metadata.num_row_groups), 0
+
+    def part(self, groups: range, before: int) -> ParquetTable:
+        """The same file, of which only some row groups are read; `before` rows come before them."""
+        part = copy.copy(self)
+        part.groups, part.before = groups, before
+        return part
 
     def batches(self, wanted: list[str], ids: list[str]) -> Iterator[Batch]:
-        done = 0
+        done, promised = 0, sum(self.metadata.row_group(group).num_rows for group in self.groups)
         try:
             with pq.ParquetFile(self.file.open(), read_dictionary=self._dictionaries(ids)) as parquet:
-                for batch in parquet.iter_batches(_BATCH_ROWS, columns=wanted):
-                    yield Batch({name: batch[name] for name in wanted}, row_numbers(done, batch.num_rows))
+                for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=list(self.groups), columns=wanted):
+                    rows = row_numbers(self.before + done, batch.num_rows)
+                    yield Batch({name: batch[name] for name in wanted}, rows)
                     done += batch.num_rows
         except _Unreadable as error:
             raise unreadable(self.file, "Parquet", error) from error
-        if done != self.metadata.num_rows:
-            raise InputError(
-                f"{self.name}: holds {done:,} rows but promises {self.metadata.num_rows:,}; write it again"
-            )
+        if done != promised:
+            raise InputError(f"{self.name}: holds {done:,} rows but promises {promised:,}; write it again")
 
     def _dictionaries(self, ids: list[str]) -> list[str]:
         """Text columns that are stored as dictionaries: less room per value than the length of a plain text takes."""

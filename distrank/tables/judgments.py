@@ -83,20 +83,26 @@ class Judgments:
 
     def check_limit(self, share: float) -> None:
         """Refuse the table if more than this share of its rows was rejected (dropped duplicates do not count)."""
-        bad = self.counts.rejected - self.counts.duplicates
-        if bad <= share * self.counts.read:
-            return
-        reasons = {reason: n for reason, n in self.counts.by_reason.items() if reason != DUPLICATE}
-        common = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))[:3]
-        parts = [f"{reason}: {n:,} rows, first {self._example(reason)}" for reason, n in common]
-        raise InputError(
-            f"{bad:,} of {self.counts.read:,} rows were rejected ({bad / self.counts.read:.1%}), more than the limit "
-            f"of {share:.1%}. {'; '.join(parts)}. Correct the rows, or raise the limit (max_rejected)"
-        )
+        check_rejected(self.counts, self.rejected, share)
 
-    def _example(self, reason: str) -> str:
-        place = self.rejected["reason"].to_pylist().index(reason)
-        return f"{self.rejected['source'][place].as_py()} row {self.rejected['row'][place].as_py()}"
+
+def check_rejected(counts: Counts, rejected: pa.Table, share: float) -> None:
+    """Refuse a table of which more than this share of the rows was rejected."""
+    bad = counts.rejected - counts.duplicates
+    if bad <= share * counts.read:
+        return
+    reasons = {reason: n for reason, n in counts.by_reason.items() if reason != DUPLICATE}
+    common = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))[:3]
+    parts = [f"{reason}: {n:,} rows, first {_example(rejected, reason)}" for reason, n in common]
+    raise InputError(
+        f"{bad:,} of {counts.read:,} rows were rejected ({bad / counts.read:.1%}), more than the limit "
+        f"of {share:.1%}. {'; '.join(parts)}. Correct the rows, or raise the limit (max_rejected)"
+    )
+
+
+def _example(rejected: pa.Table, reason: str) -> str:
+    place = rejected["reason"].to_pylist().index(reason)
+    return f"{rejected['source'][place].as_py()} row {rejected['row'][place].as_py()}"
 
 
 def judgments_from_codes(

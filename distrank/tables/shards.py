@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from distrank.contract import PARTS, UNITS, Form, Info
-from distrank.engine.base import MemorySource
+from distrank.engine.base import FileSource, MemorySource
 from distrank.errors import InputError, UsageError
 from distrank.kernels.grouping import scatter, scatter_positions, tally
 from distrank.records import Array, Record, frozen
@@ -38,13 +38,20 @@ Split = Literal["rows", "annotator", "never", "ordered"]
 class Sharded:
     """Judgments where a fit can take them."""
 
-    source: MemorySource
+    source: MemorySource | FileSource
     info: Info
     query_type: pa.DataType
     item_type: pa.DataType
     annotators: pa.Array
     items: ItemLayout | None = None  # where the items of every query went, if they are the units
     warnings: tuple[str, ...] = ()
+
+    @property
+    def in_memory(self) -> dict[str, list[Record]]:
+        """The shards themselves, which this process holds."""
+        if isinstance(self.source, FileSource):
+            raise TypeError("these shards lie in files")
+        return self.source.sets
 
 
 def build_shards(
@@ -61,7 +68,7 @@ def build_shards(
 
     `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
     """
-    _check_form(judgments.form, form, unit, split)
+    check_form(judgments.form, form, unit, split)
     _check_sparsity(judgments, form)
     derives, ordered = judgments.form != form, split == "ordered"
     units = find_units(judgments, unit)
@@ -115,13 +122,13 @@ def build_shards(
         warnings=(
             *([] if lookup is None else lookup.warnings()),
             *([] if grading is None else [*grading.warnings(judgments), *unused_gold(_unmatched(pieces), grading)]),
-            *(_never_compared(pieces) if derives else []),
+            *(never_compared_warnings(sum(map(count_never_compared, pieces))) if derives else []),
             *(order_warnings(judgments) if ordered else []),
         ),
     )
 
 
-def _check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
+def check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
     if want not in (have, "preferences"):
         raise UsageError(f"this method needs {want}, and {have} cannot be turned into them")
     if unit == "item" and want == "preferences":
@@ -151,15 +158,17 @@ def _check_sparsity(judgments: Judgments, form: Form) -> None:
         )
 
 
-def _never_compared(pieces: list[list[Record]]) -> list[str]:
-    """What to say about items that no derived preference names."""
-    count = 0
-    for records in pieces:
-        nodes = int(records[0]["unit.nodes"][-1])
-        named = np.zeros(nodes, np.int64)
-        for record in records:
-            named += tally(record["row.winner"], nodes) + tally(record["row.loser"], nodes)
-        count += int((named == 0).sum())
+def count_never_compared(records: list[Record]) -> int:
+    """Items of one destination that no derived preference names."""
+    nodes = int(records[0]["unit.nodes"][-1])
+    named = np.zeros(nodes, np.int64)
+    for record in records:
+        named += tally(record["row.winner"], nodes) + tally(record["row.loser"], nodes)
+    return int((named == 0).sum())
+
+
+def never_compared_warnings(count: int) -> list[str]:
+    """What to say about them."""
     if count == 0:
         return []
     return [f"{count:,} items are compared with no other: nobody judged them with another item of another value"]

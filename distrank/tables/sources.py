@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -47,6 +47,11 @@ class SourceFile:
         """The file's content from its beginning, decompressed."""
         compression = "gzip" if self.path.endswith(".gz") else None
         return self.filesystem.open_input_stream(self.path, compression=compression)
+
+    def anywhere(self) -> SourceFile:
+        """The same file for processes with another working folder."""
+        local = isinstance(self.filesystem, pafs.LocalFileSystem)
+        return replace(self, path=str(Path(self.path).absolute())) if local else self
 
     def open(self) -> pa.NativeFile:
         """The file for reading at any place."""

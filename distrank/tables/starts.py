@@ -89,7 +89,7 @@ def started(sharded: Sharded, earlier: Earlier) -> Sharded:
     types = IdTypes(sharded.query_type, sharded.item_type)
     sets = {
         name: each(lambda shard: frozen(earlier.with_scores(shard, types)), shards)
-        for name, shards in sharded.source.sets.items()
+        for name, shards in sharded.in_memory.items()
     }
     known = sum(int((~np.isnan(shard["node.start"])).sum()) for shards in sets.values() for shard in shards)
     info = replace(sharded.info, start=earlier.start_of(sharded.annotators))

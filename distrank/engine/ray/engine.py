@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from distrank.contract import Model
-from distrank.engine.base import Engine, Placement, Report, Source, T
+from distrank.engine.base import A, Engine, Placement, Report, Source, T
 from distrank.engine.ray.environment import joined_cluster, own_cluster, set_environment
 from distrank.engine.threads import one_numerical_thread_for_good
 from distrank.errors import DistrankError, EngineError
@@ -22,8 +23,12 @@ from distrank.errors import DistrankError, EngineError
 set_environment()
 
 import ray  # noqa: E402 (after the environment is set)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: E402
 
+from distrank.engine.ray.gauges import Gauges  # noqa: E402
 from distrank.engine.ray.placement import RayPlacement  # noqa: E402
+from distrank.engine.ray.tasks import call, unseen  # noqa: E402
+from distrank.engine.ray.waiting import collected  # noqa: E402
 
 ATTEMPTS = 3  # of the parameter actor
 PROGRESS_SECONDS = 0.2
@@ -69,6 +74,28 @@ class RayEngine(Engine):
                 self._drop_actor()  # it may still be at work
                 raise
         raise EngineError(f"the parameter actor was lost {ATTEMPTS} times; --resume goes on from the last checkpoint")
+
+    def each(self, function: Callable[[A], Any], items: Sequence[A], what: str) -> list[Any]:
+        shared = ray.put(function)  # may hold ids of all annotators; one copy per node
+        return collected([call.remote(shared, item) for item in items], what, self.stall_seconds)
+
+    def check_sees(self, paths: Sequence[Path]) -> None:
+        names = [str(path.absolute()) for path in paths]
+        nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        asked = [
+            unseen.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(names)
+            for node in nodes
+        ]
+        for node, answer in zip(nodes, asked, strict=True):
+            try:
+                found = ray.get(answer, timeout=self.stall_seconds)
+            except ray.exceptions.RayError:
+                continue  # the node is gone or hangs; whoever gets its work is asked here, too
+            if found:
+                raise EngineError(
+                    f"node {node['NodeManagerAddress']} cannot see {', '.join(found)}: on several nodes input and "
+                    "output must be on storage that all of them share, under the same path"
+                )
 
     def close(self) -> None:
         self._drop_actor()
@@ -136,7 +163,14 @@ class _ParameterActor:
         clock = time.perf_counter()
         placement = RayPlacement(source, model, workers, stall_seconds, attempt)
         self.entries.append({"stage": "placed", "seconds": time.perf_counter() - clock})
-        return main(placement, self.entries.append)
+        gauges = Gauges(model.name)
+        gauges.placed(placement.range_rows, attempt)
+
+        def report(entry: dict[str, Any]) -> None:
+            self.entries.append(entry)
+            gauges.progress(entry, placement.rows_seen)
+
+        return main(placement, report)
 
     def progress(self, fit: int, since: int) -> list[dict[str, Any]]:
         return self.entries[since:] if fit == self.fit else []

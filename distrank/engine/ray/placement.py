@@ -5,7 +5,6 @@ There is about one range of shards per worker CPU and one call per range and rou
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import ray
@@ -13,12 +12,11 @@ import ray
 from distrank.contract import Model, Step
 from distrank.engine.base import LocalReader, Placement, ShardMap, Source, contiguous_ranges
 from distrank.engine.ray.tasks import Call, Range, count_shards, load_range, map_range, read_range, step_range
+from distrank.engine.ray.waiting import collected
 from distrank.engine.sums import TreeSum
-from distrank.errors import DistrankError, EngineError
 from distrank.records import Array, Record, frozen
 
 INLINE_BYTES = 95_000  # below this, Ray sends an argument with the call; above it, one reference serves all calls
-POLL_SECONDS = 5.0
 
 
 class RayPlacement(Placement):
@@ -35,12 +33,19 @@ class RayPlacement(Placement):
             ]
             for name, counts in rows.items()
         }
+        self.range_rows = [
+            sum(rows[name][number] for number in where.numbers)
+            for name, ranges in self.ranges.items()
+            for where in ranges
+        ]
+        self.set_rows, self.rows_seen = {name: sum(counts) for name, counts in rows.items()}, 0
         # wait here, so that a source that a node cannot read fails at once and by name
         for name, ranges in self.ranges.items():
             self._get([count_shards.remote(where.shards) for where in ranges], f"loading the shards of {name!r}")
 
     def round(self, step: Step, theta: Record, key: Array, *, on: str, keep: bool) -> Record:
         self.rounds += 1
+        self.rows_seen += self.set_rows[on]
         total, parameters, ranges = self.shard_counts[on], _once(theta), self.ranges[on]
         calls = [step_range.remote(Call(step, where, parameters, key, total, keep)) for where in ranges]
         tree = TreeSum(total)
@@ -70,35 +75,7 @@ class RayPlacement(Placement):
         return {"workers": self.workers, "nodes": len(nodes), "rounds": self.rounds}
 
     def _get(self, refs: list[Any], what: str) -> list[Any]:
-        """The results in order. A wait that no node can end is an error with a name, never a hang."""
-        last_progress, done_before = time.monotonic(), 0
-        while True:
-            try:
-                return ray.get(refs, timeout=POLL_SECONDS)
-            except ray.exceptions.GetTimeoutError:
-                done = len(ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[0])
-                if done != done_before or not _idle():
-                    last_progress, done_before = time.monotonic(), done
-                elif time.monotonic() - last_progress > self.stall_seconds:
-                    raise EngineError(
-                        f"stalled: {what} has {len(refs) - done} of {len(refs)} calls pending for "
-                        f"{self.stall_seconds:.0f} s and no node of the cluster is taking them "
-                        f"(resources: {_resources()}). Each call needs 1 CPU on one node."
-                    ) from None
-            except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, DistrankError):
-                    raise error.cause from None
-                raise
-
-
-def _idle() -> bool:
-    """Whether nothing runs although work is pending: no CPU in the cluster, or all of them free."""
-    total, free = ray.cluster_resources().get("CPU", 0.0), ray.available_resources().get("CPU", 0.0)
-    return total < 1.0 or free >= total
-
-
-def _resources() -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in sorted(ray.cluster_resources().items()) if ":" not in name)
+        return collected(refs, what, self.stall_seconds)
 
 
 def _once(theta: Record) -> Any:

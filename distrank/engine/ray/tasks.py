@@ -9,6 +9,8 @@ Workers keep the ranges that they saw last, unpacked; the memory is the object s
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
@@ -153,3 +155,16 @@ def map_range(function: ShardMap, where: Range, theta: Any) -> list[Any]:
     return [
         function(number, shard, state, theta) for number, shard, state in zip(where.numbers, shards, local, strict=True)
     ]
+
+
+@ray.remote(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
+def call(function: Callable[[Any], Any], item: Any) -> Any:
+    """A function of one item, such as a block of a file."""
+    one_numerical_thread_for_good()
+    return function(item)
+
+
+@ray.remote(num_cpus=0, max_retries=0)
+def unseen(paths: list[str]) -> list[str]:
+    """The paths that this node does not see."""
+    return [path for path in paths if not Path(path).exists()]
