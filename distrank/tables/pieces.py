@@ -22,6 +22,7 @@ from distrank.kernels.grouping import (
     tally,
 )
 from distrank.records import Array, Record, scalar
+from distrank.tables.feature_lookup import FeatureLookup
 from distrank.tables.gold_lookup import Lookup
 from distrank.tables.grades import Grading
 from distrank.tables.ids import pack_ids
@@ -43,6 +44,7 @@ class Context:
     rows_per_shard: int
     whole_annotators: bool  # whether the rows of an annotator stay together where a unit is split
     grading: Grading | None = None  # how ratings become grades, where a model wants them
+    features: FeatureLookup | None = None
 
     @property
     def derives(self) -> bool:
@@ -267,6 +269,8 @@ def _record(
         record["row.item"] = rows.items[0]
     if rows.value is not None:
         record["row.rating" if context.goal == "ratings" else "row.rank"] = rows.value
+    if context.features is not None:
+        record["node.features"] = context.features(query, item)
     if context.grading is not None and rows.value is not None:
         record["row.grade"] = context.grading.codes(rows.value)
         record["node.grade"] = context.grading.known(record["node.gold"])
