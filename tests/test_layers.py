@@ -17,7 +17,7 @@ ROOMS = [
     "errors", "text", "faults", "records", "settings", "stats", "contract", "kernels",  # 1
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store",  # 3
-    "evaluate", "simulate", "changes",  # 4
+    "evaluate", "simulate", "changes", "remap",  # 4
     "runs", "updates", "nightly",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip

@@ -5,12 +5,13 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt
+from distrank.simulate import crowd_bt, remap
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
 from distrank.simulate.output import Simulated, Simulator
 
 SIMULATIONS: dict[str, Simulator] = {
     "crowd-bt": crowd_bt.SIMULATOR,
+    "remap": remap.SIMULATOR,
 }
 
 
