@@ -16,7 +16,7 @@ ROOT = Path(distrank.__file__).parent
 ROOMS = [
     "errors", "text", "faults", "records", "settings", "stats", "contract", "kernels",  # 1
     "models", "metrics", "engine",  # 2
-    "fit", "identity", "tables", "store",  # 3
+    "fit", "identity", "tables", "store", "trees",  # 3
     "evaluate", "simulate", "changes", "remap",  # 4
     "runs", "updates", "nightly",  # 5
     "api", "cli",  # 6

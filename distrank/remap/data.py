@@ -7,14 +7,17 @@ constant is put at their end; the same is done to whatever is ranked later.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from distrank.contract import Info
 from distrank.errors import InputError
 from distrank.kernels.hashing import hash_words
-from distrank.records import Array, Record, frozen
+from distrank.records import Array, Record, frozen, scalar
+from distrank.remap.extension import Blocks
 from distrank.remap.label_features import LabelFeatures
 from distrank.remap.model import SOURCE, TARGET, TRAIN, VALIDATION
 from distrank.tables.feature_lookup import FeatureLookup
@@ -27,27 +30,9 @@ from distrank.tables.judgments import Judgments
 from distrank.tables.order import bits_for
 from distrank.tables.units import find_units
 
+Part: TypeAlias = Callable[[Array], Array]
 ITEMS_PER_SHARD = 16_384
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """How features become what the ranker sees."""
-
-    mean: Array
-    deviation: Array
-
-    @staticmethod
-    def of(values: Array) -> Scaling:
-        deviation = values.std(axis=0)
-        return Scaling(values.mean(axis=0), np.where(deviation > 1e-12, deviation, 1.0))
-
-    def __call__(self, values: Array) -> Array:
-        scaled = np.empty((len(values), values.shape[1] + 1))
-        np.subtract(values, self.mean, out=scaled[:, :-1])
-        scaled[:, :-1] /= self.deviation
-        scaled[:, -1] = 1.0
-        return scaled
+_SALT = np.uint64(77)
 
 
 @dataclass(frozen=True)
@@ -106,68 +91,67 @@ def samples_of(judgments: Judgments, features: Features, honeypots: Gold | None)
     )
 
 
-def source_shards(samples: Samples, x: Array, y: LabelFeatures, label: Array | None = None) -> list[Record]:
-    """The samples by the hash of their query: `node.features`, `row.item`, `row.y`, `row.annotator`, and `row.label`
-    where relevance values are given."""
-    depth = bits_for(-(-len(x) // ITEMS_PER_SHARD))
-    shard = np.zeros(len(x), np.int64)
+def source_shards(samples: Samples, blocks: Blocks, y: LabelFeatures, label: Array | None = None) -> list[Record]:
+    """The samples by block and by the hash of their query: `node.features`, `row.item`, `row.y`, `row.annotator`, and
+    `row.label` where relevance values are given."""
+    depth = bits_for(-(-len(samples.query) // ITEMS_PER_SHARD))
+    shard = np.zeros(len(samples.query), np.int64)
     if depth:
         shard = (samples.query_hash >> np.uint64(64 - depth)).astype(np.int64)
     shards = []
-    for number in range(1 << depth):
-        nodes = np.flatnonzero(shard == number)
-        rows = np.flatnonzero(shard[samples.item] == number)
-        local = np.searchsorted(nodes, samples.item[rows]).astype(np.uint32)
-        shards.append(
-            frozen(
-                {
-                    "node.features": x[nodes],
-                    "row.item": local,
-                    "row.y": y.values[rows],
-                    "row.annotator": samples.annotator[rows],
-                    **({} if label is None else {"row.label": label[rows]}),
-                }
-            )
-        )
+    for block, describe in enumerate(blocks.blocks):
+        for number in range(1 << depth):
+            here = (shard == number) & (blocks.block == block)
+            nodes, rows = np.flatnonzero(here), np.flatnonzero(here[samples.item])
+            record = {
+                "block": scalar(block),
+                "blocks": scalar(len(blocks.blocks)),
+                "node.features": describe(samples.values[nodes]),
+                "row.item": np.searchsorted(nodes, samples.item[rows]).astype(np.uint32),
+                "row.y": y.values[rows],
+                "row.annotator": samples.annotator[rows],
+            }
+            shards.append(frozen(record if label is None else {**record, "row.label": label[rows]}))
     return shards
 
 
-def target_shards(
-    built: FeatureShards, scaling: Scaling, parts: Array | None = None, validation: float = 0.3
-) -> list[Record]:
-    """Graded items; a share of the queries is for validation, chosen by the hash of the query's id."""
+def target_shards(built: FeatureShards, blocks: Blocks, part: Part) -> list[Record]:
+    """Graded items with the features of all blocks side by side, divided by their number: scores are averaged. `part`
+    says of every query, given by its hash, whether it is for training or for validation."""
     shards = []
     for shard in built.shards:
         if np.isnan(shard["node.gold"]).any():
             raise InputError("the target must grade every item: give relevance for all of them")
-        fraction = hash_words(shard["unit.hash"], np.uint64(77)).astype(np.float64) / 2.0**64
-        part = np.where(fraction < validation, VALIDATION, TRAIN) if parts is None else parts
-        shards.append(
-            frozen(
-                {
-                    "unit.nodes": shard["unit.nodes"],
-                    "unit.part": part.astype(np.int64),
-                    "node.features": scaling(shard["node.features"]),
-                    "node.gain": np.exp2(shard["node.gold"]) - 1.0,
-                }
-            )
-        )
+        x = np.hstack([block(shard["node.features"]) for block in blocks.blocks])
+        record = {
+            "unit.nodes": shard["unit.nodes"],
+            "unit.part": part(shard["unit.hash"]).astype(np.int64),
+            "node.features": x / len(blocks.blocks),
+            "node.gain": np.exp2(shard["node.gold"]) - 1.0,
+        }
+        shards.append(frozen(record))
     return shards
 
 
-def sets_of(source: list[Record], target: list[Record]) -> dict[str, list[Record]]:
-    return {SOURCE: source, TARGET: target}
+def by_hash(validation: float) -> Part:
+    """A share of the queries for validation, chosen by the hash of their ids."""
+    return lambda hashes: np.where(fractions(hashes) < validation, VALIDATION, TRAIN)
 
 
-def info_of(samples: Samples, source: list[Record], target: list[Record], features: tuple[str, ...]) -> Info:
+def fractions(hashes: Array) -> Array:
+    """A number from 0 to 1 for every query, independent of where its shard is."""
+    return hash_words(hashes, _SALT).astype(np.float64) / 2.0**64
+
+
+def info_of(samples: Samples, source: list[Record], target: list[Record]) -> Info:
     """Counts, as a model gets them."""
     count = int(samples.annotator.max(initial=0)) + 1
+    used = sum(len(shard["row.y"]) for shard in source)
     return Info(
-        judgments=len(samples),
+        judgments=used,
         queries=len(np.unique(samples.query)),
         items=len(samples.query),
         annotators=count,
         annotator_judgments=np.bincount(samples.annotator, minlength=count),
         shards={SOURCE: len(source), TARGET: len(target)},
-        features=features,
     )

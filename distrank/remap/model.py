@@ -2,6 +2,7 @@
 
     y_r      label features of sample r (one label of one item by one annotator)      `row.y` of the source shards
     x        ranking features of an item, a constant last                             `node.features`
+             (of its block, where several rankers are averaged: `extension`)          `block`
     w_r = sigma(y_r . alpha)    weight of a sample                                                            (3)
     l_r = sigma(y_r . beta)     its relevance value                                                           (3)
     b = (X'WX + mu I)^-1 X'Wl   the linear ranker                                                             (6)
@@ -115,7 +116,7 @@ class Remapping(Model):
     def _ranker(self, run: Run, theta: Record) -> Record:
         """Equation 6."""
         sums = run(normal_equations, _shown(theta, "alpha", "beta"), on=SOURCE, keep=False)
-        return {"ranker": solve(sums["xwx"], float(theta["mu"]), sums["xwl"]), "xwx": sums["xwx"]}
+        return {"ranker": solve(sums["xwx"], float(theta["mu"]), sums["xwl"].reshape(-1)), "xwx": sums["xwx"]}
 
     def _measured(self, run: Run, theta: Record) -> Record:
         """DCG of both parts of the target, and dM/db of the first."""
@@ -159,8 +160,9 @@ class Remapping(Model):
 
 
 def solve(xwx: Array, mu: float, right: Array) -> Array:
-    """(X'WX + mu I)^-1 applied to a vector."""
-    return np.linalg.solve(xwx + mu * np.eye(len(xwx)), right)
+    """(X'WX + mu I)^-1 applied to a vector, block by block: X'WX has none but the blocks on its diagonal."""
+    matrix = xwx + mu * np.eye(xwx.shape[1])
+    return np.linalg.solve(matrix, right.reshape(len(xwx), -1, 1)).reshape(-1)
 
 
 def describe_target(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
@@ -187,12 +189,14 @@ def normal_equations(shard: Record, local: Record, theta: Record, key: Array) ->
     x = shard["node.features"]
     weight, label = np.zeros(len(x)), np.zeros(len(x))
     remapping.item_sums(*_samples(shard, theta), weight, label)
-    xwx = np.zeros((x.shape[1], x.shape[1]))
+    block, blocks = int(shard["block"]), int(shard["blocks"])
+    xwx, xwl = np.zeros((blocks, x.shape[1], x.shape[1])), np.zeros((blocks, x.shape[1]))
     for begin in range(0, len(x), _BLOCK):
         span = slice(begin, begin + _BLOCK)
         scaled = x[span] * np.sqrt(weight[span])[:, None]
-        xwx += scaled.T @ scaled
-    return None, {"xwx": xwx, "xwl": label @ x}
+        xwx[block] += scaled.T @ scaled
+    xwl[block] = label @ x
+    return None, {"xwx": xwx, "xwl": xwl}
 
 
 def measure(shard: Record, local: Record, theta: Record, key: Array) -> tuple[None, Record]:  # noqa: ARG001
@@ -209,7 +213,10 @@ def differentiate(shard: Record, local: Record, theta: Record, key: Array) -> tu
     """A step: the derivatives in alpha and beta."""
     x = shard["node.features"]
     up_alpha, up_beta = np.zeros(len(theta["alpha"])), np.zeros(len(theta["beta"]))
-    remapping.adjoint_sums(*_samples(shard, theta), x @ theta["adjoint"], x @ theta["ranker"], up_alpha, up_beta)
+    begin = int(shard["block"]) * x.shape[1]
+    own = slice(begin, begin + x.shape[1])
+    pull, fitted = x @ theta["adjoint"][own], x @ theta["ranker"][own]
+    remapping.adjoint_sums(*_samples(shard, theta), pull, fitted, up_alpha, up_beta)
     return None, {"alpha": up_alpha, "beta": up_beta}
 
 

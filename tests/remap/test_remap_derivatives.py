@@ -28,6 +28,8 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 def source(seed: int, items: int = 40, samples: int = 120, features: int = 6, labels: int = 5) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     return {
+        "block": np.asarray(0),
+        "blocks": np.asarray(1),
         "node.features": rng.normal(size=(items, features)),
         "row.item": rng.integers(items, size=samples).astype(np.uint32),
         "row.y": rng.normal(size=(samples, labels)),
@@ -53,7 +55,7 @@ def literal_ranker(shard: dict[str, np.ndarray], alpha: np.ndarray, beta: np.nda
 
 def ranker(shard: dict[str, np.ndarray], alpha: np.ndarray, beta: np.ndarray, mu: float) -> tuple[np.ndarray, Any]:
     _, sums = normal_equations(shard, {}, {"alpha": alpha, "beta": beta}, np.zeros(2))
-    return solve(sums["xwx"], mu, sums["xwl"]), sums
+    return solve(sums["xwx"], mu, sums["xwl"].reshape(-1)), sums
 
 
 def test_samples_of_an_item_are_summed_first() -> None:
