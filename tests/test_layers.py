@@ -18,7 +18,7 @@ ROOMS = [
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store", "trees",  # 3
     "evaluate", "simulate", "changes", "remap",  # 4
-    "runs", "updates", "nightly",  # 5
+    "runs", "updates", "nightly", "remap_runs",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip
 ONLY_IN = {"ray": "engine/ray/", "lightgbm": "trees"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from distrank.contract import Info
 from distrank.errors import InputError
@@ -22,10 +23,10 @@ from distrank.remap.label_features import LabelFeatures
 from distrank.remap.model import SOURCE, TARGET, TRAIN, VALIDATION
 from distrank.tables.feature_lookup import FeatureLookup
 from distrank.tables.feature_shards import FeatureShards
-from distrank.tables.features import Features
+from distrank.tables.features import Features, LabelColumns
 from distrank.tables.gold import Gold
-from distrank.tables.gold_lookup import look_up
-from distrank.tables.ids import stable_hash
+from distrank.tables.gold_lookup import codes_of, look_up
+from distrank.tables.ids import show_id, stable_hash
 from distrank.tables.judgments import Judgments
 from distrank.tables.order import bits_for
 from distrank.tables.units import find_units
@@ -45,6 +46,7 @@ class Samples:
     item: Array  # item of every sample
     annotator: Array
     rating: Array
+    code: Array  # code of every item
     number: Array  # of every item among those of all judgments, honeypots included
 
     def __len__(self) -> int:
@@ -87,8 +89,39 @@ def samples_of(judgments: Judgments, features: Features, honeypots: Gold | None)
         item=rows[order],
         annotator=source.annotator[order],
         rating=rating[order],
+        code=item_code[numbers],
         number=numbers,
     )
+
+
+def own_columns(samples: Samples, judgments: Judgments, table: LabelColumns) -> Array:
+    """The user's own numbers for every sample; one without them is an error."""
+    kinds = (judgments.queries, judgments.items, judgments.annotators)
+    columns = (("query", table.query), ("item", table.item), ("annotator", table.annotator))
+    pairs = zip(columns, kinds, strict=True)
+    given = np.stack([codes_of(table.source, name, ids, known) for (name, ids), known in pairs])
+    rows = np.flatnonzero((given >= 0).all(axis=0))
+    keys = _keys(given[:, rows], kinds)
+    order = np.argsort(keys, kind="stable")
+    rows, keys = rows[order], keys[order]
+    codes = np.stack([samples.query[samples.item], samples.code[samples.item], samples.annotator])
+    wanted = _keys(codes, kinds)
+    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    missing = keys[place] != wanted if len(keys) else np.ones(len(wanted), bool)
+    if missing.any():
+        one = codes[:, int(missing.argmax())]
+        query, item, annotator = (show_id(ids[int(code)].as_py()) for ids, code in zip(kinds, one, strict=True))
+        raise InputError(
+            f"{table.source}: {int(missing.sum()):,} of {len(samples):,} judgments have no label features, such as "
+            f"query {query}, item {item}, annotator {annotator}; add their rows"
+        )
+    return table.values[rows[place]]
+
+
+def _keys(codes: Array, kinds: tuple[pa.Array, ...]) -> Array:
+    """One number for every combination of query, item and annotator."""
+    query, item, annotator = codes.astype(np.int64)
+    return (query * len(kinds[1]) + item) * len(kinds[2]) + annotator
 
 
 def source_shards(samples: Samples, blocks: Blocks, y: LabelFeatures, label: Array | None = None) -> list[Record]:

@@ -32,6 +32,7 @@ from distrank.tables.svmlight import SVMLIGHT, read_svmlight
 from distrank.tables.values import parse_numbers
 
 FEATURES = Shape("features", ("item",))
+LABEL_FEATURES = Shape("label features", ("item", "annotator"))
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,32 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+@dataclass(frozen=True)
+class LabelColumns:
+    """Numbers that describe single judgments, such as the time that an annotator spent: one row for each."""
+
+    query: pa.Array
+    item: pa.Array
+    annotator: pa.Array
+    names: tuple[str, ...]
+    values: Array
+    source: str
+    content: str
+
+
+def read_label_columns(source: Location | Sequence[Location]) -> LabelColumns:
+    """Read `query, item, annotator` and numeric columns from a file, a folder or several."""
+    rows = _FeatureRows({}, LABEL_FEATURES)
+    for file in find_files(source):
+        rows.add(open_table(file), file.partitions)
+    name = source_name(source)
+    ids, values = rows.joined(name)
+    coded = [(column.dictionary, column.indices.to_numpy()) for column in (one.dictionary_encode() for one in ids)]
+    columns = [(values[:, place], 0.0) for place in range(values.shape[1])]
+    content = content_fingerprint("label features " + " ".join(rows.names), coded, columns)
+    return LabelColumns(ids[0], ids[1], ids[2], rows.names, values, name, content)
 
 
 def read_features(source: Location | Sequence[Location], *, columns: Mapping[str, str] | None = None) -> Features:
@@ -83,18 +110,19 @@ def _from_svmlight(files: Sequence[SourceFile], name: str, facts: Sequence[dict[
 class _FeatureRows:
     """Collects and checks the rows of a features table; all files must have the same columns, in any order."""
 
-    def __init__(self, renames: Mapping[str, str]) -> None:
-        check_renames(renames, [FEATURES])
-        self.renames = renames
+    def __init__(self, renames: Mapping[str, str], shape: Shape = FEATURES) -> None:
+        check_renames(renames, [shape])
+        self.renames, self.shape = renames, shape
         self.names: tuple[str, ...] = ()
-        self.chunks: dict[str, list[pa.Array]] = {"query": [], "item": []}
+        self.chunks: dict[str, list[pa.Array]] = {name: [] for name in shape.columns}
         self.values: list[Array] = []
 
     def add(self, table: TableFile, partitions: Mapping[str, str | None]) -> None:
-        plan = plan_columns(table.name, table.columns, partitions, FEATURES, self.renames, sparse=False)
+        plan = plan_columns(table.name, table.columns, partitions, self.shape, self.renames, sparse=False)
         names = tuple(name for name in table.columns if name not in plan.stored.values())
         if not names:
-            raise InputError(f"{table.name}: there are no features; expected numeric columns beside query and item")
+            keys = ", ".join(self.shape.columns)
+            raise InputError(f"{table.name}: there are no {self.shape.name}; expected numeric columns beside {keys}")
         if self.names and set(names) != set(self.names):
             odd = min(set(names) ^ set(self.names))
             raise InputError(f"{table.name}: the feature {odd!r} is not in all files; give all files the same columns")
@@ -102,13 +130,16 @@ class _FeatureRows:
         for batch in table.batches([*plan.wanted, *self.names], plan.ids):
             self._add(table.name, batch, plan.stored, plan.constant)
 
-    def finish(self, source: str, files: Sequence[dict[str, Any]]) -> Features:
+    def joined(self, source: str) -> tuple[list[pa.Array], Array]:
+        """The columns of ids, and the numbers."""
         if not sum(len(values) for values in self.values):
             raise InputError(f"{source}: there are no rows")
-        ids = [pa.chunked_array(self.chunks[name]).combine_chunks() for name in ("query", "item")]
-        return _without_copies(
-            Features(ids[0], ids[1], self.names, np.concatenate(self.values), source=source, files=files)
-        )
+        ids = [pa.chunked_array(chunks).combine_chunks() for chunks in self.chunks.values()]
+        return ids, np.concatenate(self.values)
+
+    def finish(self, source: str, files: Sequence[dict[str, Any]]) -> Features:
+        (query, item), values = self.joined(source)
+        return _without_copies(Features(query, item, self.names, values, source=source, files=files))
 
     def _add(self, source: str, batch: Batch, stored: Mapping[str, str], constant: Mapping[str, str | None]) -> None:
         if batch.malformed:
