@@ -7,6 +7,8 @@ deviation  the linear ranker on votes, fitted again with weights min(1 / delta^2
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from distrank.records import Array
@@ -37,31 +39,52 @@ def label_counts(samples: Samples) -> Array:
     return np.bincount(samples.item, minlength=len(samples.query)).astype(np.float64)
 
 
-def fit_linear(blocks: Blocks, features: list[Array], label: Array, weight: Array, ridge: float) -> Array:
-    """Equation 6 with one row per item; `features` are those of the items of every block. The rankers, one after the
-    other."""
-    mu = ridge * 0.5 * float(weight[blocks.block >= 0].sum())
-    rankers = []
-    for k, x in enumerate(features):
-        own = blocks.block == k
-        scaled = x * (0.5 * weight[own])[:, None]
-        rankers.append(np.linalg.solve(x.T @ scaled + mu * np.eye(x.shape[1]), scaled.T @ label[own]))
-    return np.concatenate(rankers)
+@dataclass(frozen=True)
+class LinearFit:
+    """Equation 6 with one row per item, for any labels and any ridge: X'WX is made once.
 
+    `features` are those of the items of every block, `weight` counts labels, each worth one half.
+    """
 
-def fit_by_deviation(
-    blocks: Blocks, features: list[Array], label: Array, weight: Array, ridge: float, delta: float
-) -> Array:
-    """Reweighting by deviation: items that the first fit misses count less in the second."""
-    first = fit_linear(blocks, features, label, weight, ridge).reshape(len(features), -1)
-    factor = np.zeros(len(label))
-    for k, x in enumerate(features):
-        own = blocks.block == k
-        error = np.abs(label[own] - x @ first[k])
-        factor[own] = np.minimum(1.0 / delta**2, 1.0 / np.maximum(error, 1e-9) ** 2)
-    kept = blocks.block >= 0
-    factor *= weight[kept].sum() / max(float((factor * weight)[kept].sum()), 1e-300)
-    return fit_linear(blocks, features, label, weight * factor, ridge)
+    blocks: Blocks
+    features: list[Array]
+    weight: Array
+    squares: list[Array]
+
+    @staticmethod
+    def of(blocks: Blocks, values: Array, weight: Array) -> LinearFit:
+        features = [block(values[blocks.block == k]) for k, block in enumerate(blocks.blocks)]
+        return LinearFit.weighted(blocks, features, weight)
+
+    @staticmethod
+    def weighted(blocks: Blocks, features: list[Array], weight: Array) -> LinearFit:
+        squares = []
+        for k, x in enumerate(features):
+            root = x * np.sqrt(0.5 * weight[blocks.block == k])[:, None]
+            squares.append(root.T @ root)
+        return LinearFit(blocks, features, weight, squares)
+
+    def __call__(self, label: Array, ridge: float) -> Array:
+        """The rankers of the blocks, one after the other."""
+        mu = ridge * 0.5 * float(self.weight[self.blocks.block >= 0].sum())
+        rankers = []
+        for k, (x, square) in enumerate(zip(self.features, self.squares, strict=True)):
+            own = self.blocks.block == k
+            right = (0.5 * self.weight[own] * label[own]) @ x
+            rankers.append(np.linalg.solve(square + mu * np.eye(len(square)), right))
+        return np.concatenate(rankers)
+
+    def by_deviation(self, label: Array, ridge: float, delta: float) -> Array:
+        """Reweighting by deviation: items that a first fit misses count less in a second."""
+        first = self(label, ridge).reshape(len(self.features), -1)
+        factor = np.zeros(len(label))
+        for k, x in enumerate(self.features):
+            own = self.blocks.block == k
+            error = np.abs(label[own] - x @ first[k])
+            factor[own] = np.minimum(1.0 / delta**2, 1.0 / np.maximum(error, 1e-9) ** 2)
+        kept = self.blocks.block >= 0
+        factor *= self.weight[kept].sum() / max(float((factor * self.weight)[kept].sum()), 1e-300)
+        return LinearFit.weighted(self.blocks, self.features, self.weight * factor)(label, ridge)
 
 
 def fit_regression(samples: Samples, label: Array, weight: Array, trees: int, shape: TreeShape, seed: int = 0) -> str:

@@ -7,6 +7,7 @@ query.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +20,9 @@ from distrank.engine.base import Engine, Report
 from distrank.records import Array, Record
 from distrank.remap.baselines import (
     LABELS,
+    LinearFit,
     consensus_labels,
-    fit_by_deviation,
     fit_lambdamart,
-    fit_linear,
     fit_regression,
     label_counts,
 )
@@ -96,6 +96,8 @@ def compare(
             rankers[f"lambdamart, {name}"] = partial(predict, fit_lambdamart(samples, labels[name], trees, shape))
     whole = {name: query_dcg(target.shards, score, settings.measure_at) for name, score in rankers.items()}
     hashes = np.concatenate([shard["unit.hash"] for shard in target.shards])
+    fits = {kind: LinearFit.of(blocks, samples.values, weight) for kind, blocks in extended.items()}
+    described = {kind: _described(target, blocks) for kind, blocks in extended.items()}
     found: dict[str, list[Array]] = {}
     for fold in range(folds):
         part = partial(fold_parts, fold=fold, folds=folds)
@@ -103,12 +105,11 @@ def compare(
         for name, values in whole.items():
             found.setdefault(name, []).append(values[test])
         for kind, blocks in extended.items():
-            done = _linear(samples, labels, weight, blocks, target, settings, part)
+            done, ridge = _linear(fits[kind], labels, described[kind], settings, part)
             for name, values in done.items():
                 found.setdefault(f"{kind}, {name}", []).append(values)
+            own = dataclasses.replace(settings, ridge=ridge)
             for method in METHODS:
-                chosen = _best_ridge(samples, labels["dawid-skene soft"], weight, blocks, target, settings, part)
-                own = RemapSettings(**{**settings.__dict__, "ridge": chosen})
                 trained = train(samples, y, target, method, own, engine, report, blocks=blocks, part=part)
                 scored = query_dcg(target.shards, trained.score, settings.measure_at)
                 found.setdefault(f"{kind}, {method}", []).append(scored[test])
@@ -124,46 +125,26 @@ def fold_parts(hashes: Array, fold: int, folds: int) -> Array:
 
 
 def _linear(
-    samples: Samples,
+    fitted: LinearFit,
     labels: dict[str, Array],
-    weight: Array,
-    blocks: Blocks,
-    target: FeatureShards,
+    shards: list[Record],
     settings: RemapSettings,
     part: Callable[[Array], Array],
-) -> dict[str, Array]:
-    """Test DCG of the linear baselines, each with the ridge that is best on the validation part."""
-    features = [block(samples.values[blocks.block == k]) for k, block in enumerate(blocks.blocks)]
-    parts = np.concatenate([part(shard["unit.hash"]) for shard in target.shards])
-    shards = _described(target, blocks)
-    done = {}
+) -> tuple[dict[str, Array], float]:
+    """Test DCG of the linear baselines, each with the ridge that validation chose, and the ridge of soft labels."""
+    parts = np.concatenate([part(shard["unit.hash"]) for shard in shards])
+    done, ridges = {}, {}
     for name in (*LABELS, "deviation"):
-        label = labels["average" if name == "deviation" else name]
-        fitted = partial(fit_by_deviation, delta=DELTA) if name == "deviation" else fit_linear
-        tries = [_dcg(shards, fitted(blocks, features, label, weight, ridge), settings.measure_at) for ridge in RIDGES]
-        best = max(tries, key=lambda values: float(values[parts == VALIDATION].mean()))
-        done[name] = best[parts == TEST]
-    return done
-
-
-def _best_ridge(
-    samples: Samples,
-    label: Array,
-    weight: Array,
-    blocks: Blocks,
-    target: FeatureShards,
-    settings: RemapSettings,
-    part: Callable[[Array], Array],
-) -> float:
-    features = [block(samples.values[blocks.block == k]) for k, block in enumerate(blocks.blocks)]
-    parts = np.concatenate([part(shard["unit.hash"]) for shard in target.shards])
-    shards = _described(target, blocks)
-
-    def validated(ridge: float) -> float:
-        found = _dcg(shards, fit_linear(blocks, features, label, weight, ridge), settings.measure_at)
-        return float(found[parts == VALIDATION].mean())
-
-    return max(RIDGES, key=validated)
+        tries = {}
+        for ridge in RIDGES:
+            if name == "deviation":
+                ranker = fitted.by_deviation(labels["average"], ridge, DELTA)
+            else:
+                ranker = fitted(labels[name], ridge)
+            tries[ridge] = _dcg(shards, ranker, settings.measure_at)
+        ridges[name] = max(tries, key=lambda ridge: float(tries[ridge][parts == VALIDATION].mean()))
+        done[name] = tries[ridges[name]][parts == TEST]
+    return done, ridges["dawid-skene soft"]
 
 
 def _described(target: FeatureShards, blocks: Blocks) -> list[Record]:

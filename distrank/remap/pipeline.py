@@ -15,7 +15,7 @@ import numpy as np
 from distrank.engine.base import Engine, Report
 from distrank.kernels.remapping import values_of
 from distrank.records import Array
-from distrank.remap.baselines import consensus_labels, fit_linear, label_counts
+from distrank.remap.baselines import LinearFit, consensus_labels, label_counts
 from distrank.remap.consensus import Consensus, fit_consensus
 from distrank.remap.data import Samples, by_hash, own_columns, samples_of
 from distrank.remap.extension import Block, Blocks, extend
@@ -154,10 +154,9 @@ def apply(
     weight, value = values_of(y.values, processing.alpha, processing.beta)
     total = np.bincount(samples.item, weight, minlength=len(samples.query))
     label = np.bincount(samples.item, weight * value, minlength=len(samples.query)) / np.maximum(total, 1e-300)
-    x = [block(samples.values[blocks.block == k]) for k, block in enumerate(blocks.blocks)]
-    used = blocks.block >= 0  # fit_linear counts labels of weight one half; mu is per label, as in the tuning
+    used = blocks.block >= 0  # LinearFit counts labels of weight one half; mu is per label, as in the tuning
     ridge = processing.ridge * label_counts(samples)[used].sum() / max(2.0 * float(total[used].sum()), 1e-300)
-    weights = fit_linear(blocks, x, label, 2.0 * total, float(ridge))
+    weights = LinearFit.of(blocks, samples.values, 2.0 * total)(label, float(ridge))
     return Ranker(processing, blocks.blocks, weights, samples, consensus, y, {"trees": processing.trees})
 
 
@@ -200,13 +199,13 @@ def _chosen(
     found: dict[int, tuple[float, float, Blocks]] = {}
     for count in sorted({0, most // 3, 2 * most // 3, most}):
         blocks = grown.with_trees(count, samples.values) if count else _plain(samples)
-        x = [block(samples.values[blocks.block == k]) for k, block in enumerate(blocks.blocks)]
+        fitted = LinearFit.of(blocks, samples.values, weight)
         shards = [
             {**shard, "node.features": np.hstack([block(shard["node.features"]) for block in blocks.blocks])}
             for shard in target.shards
         ]
         for ridge in RIDGES if settings.ridge is None else (settings.ridge,):
-            b = fit_linear(blocks, x, label, weight, ridge)
+            b = fitted(label, ridge)
             score = query_dcg(shards, lambda values, b=b: values @ b, settings.measure_at)[held_out].mean()  # type: ignore[misc]
             if count not in found or score > found[count][0]:
                 found[count] = (float(score), ridge, blocks)

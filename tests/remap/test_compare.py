@@ -10,7 +10,7 @@ from scipy.stats import norm
 from test_remap_training import QUIET, features_of, loaded, simulated_crowd
 
 from distrank.engine.local import LocalEngine
-from distrank.remap.baselines import consensus_labels, fit_by_deviation, fit_lambdamart, fit_linear, label_counts
+from distrank.remap.baselines import LinearFit, consensus_labels, fit_lambdamart, label_counts
 from distrank.remap.compare import TEST, Compared, compare, fold_parts, paired_p
 from distrank.remap.consensus import fit_consensus
 from distrank.remap.data import by_hash
@@ -45,9 +45,8 @@ def test_the_linear_baseline_is_the_framework_before_its_first_step(crowd: Any) 
     """Weights one half and the labels as values: the same ridge, the same scores."""
     samples, target, consensus, y = crowd
     blocks = extend(samples.values, samples.query_hash, np.empty(0), np.empty(0), how="none")
-    x = blocks.blocks[0](samples.values)
     label = consensus_labels(samples, consensus)["dawid-skene soft"]
-    ranker = fit_linear(blocks, [x], label, label_counts(samples), 1e-2)
+    ranker = LinearFit.of(blocks, samples.values, label_counts(samples))(label, 1e-2)
     with LocalEngine(2) as engine:
         settings = RemapSettings(ridge=1e-2, steps=1)
         begun = train(samples, y, target, "both", settings, engine, QUIET, label=label[samples.item]).fit
@@ -64,8 +63,8 @@ def test_deviation_counts_what_is_missed_less(crowd: Any) -> None:
     samples, _, consensus, _ = crowd
     blocks = extend(samples.values, samples.query_hash, np.empty(0), np.empty(0), how="none")
     x, label = blocks.blocks[0](samples.values), consensus_labels(samples, consensus)["average"]
-    plain = fit_linear(blocks, [x], label, label_counts(samples), 1e-2)
-    weighted = fit_by_deviation(blocks, [x], label, label_counts(samples), 1e-2, 0.3)
+    fitted = LinearFit.of(blocks, samples.values, label_counts(samples))
+    plain, weighted = fitted(label, 1e-2), fitted.by_deviation(label, 1e-2, 0.3)
 
     def robust(ranker: np.ndarray) -> float:
         return float(np.minimum(np.abs(label - x @ ranker), 0.3).mean())
