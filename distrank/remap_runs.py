@@ -80,13 +80,12 @@ def remap(request: RemapRequest, engine: Engine, report: Report) -> Published:
     crowd, settings, method = inputs.crowd, inputs.settings, request.method
     with output.staging(run_id) as folder:
         work = folder / "work" if not engine.shares_memory else None
-        with stages("train"):
-            if parent is not None:
-                ranker = apply(crowd, read_ranker(parent).processing, settings, engine, report, work)
-            else:
-                assert inputs.target is not None  # noqa: S101 (one of both is there: `_read`)
+        if inputs.target is not None:
+            with stages("target"):
                 target = build_feature_shards(inputs.target_features or crowd.features, inputs.target)
-                ranker = tune(crowd, target, method, settings, engine, report, work)  # type: ignore[arg-type]
+            ranker = tune(crowd, target, method, settings, engine, report, work, stages)  # type: ignore[arg-type]
+        elif parent is not None:
+            ranker = apply(crowd, read_ranker(parent).processing, settings, engine, report, work, stages)
         with stages("publish"):
             rows = _write(folder, crowd, ranker)
             facts = {

@@ -17,6 +17,7 @@ from distrank.remap.data import Samples
 from distrank.remap.extension import Blocks
 from distrank.trees import TreeShape, grow_lambdamart, grow_regression
 
+RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # from which validation chooses
 LABELS = ("majority", "average", "dawid-skene", "dawid-skene soft", "glad", "glad soft")
 
 

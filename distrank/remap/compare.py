@@ -20,6 +20,7 @@ from distrank.engine.base import Engine, Report
 from distrank.records import Array, Record
 from distrank.remap.baselines import (
     LABELS,
+    RIDGES,
     LinearFit,
     consensus_labels,
     fit_lambdamart,
@@ -35,7 +36,6 @@ from distrank.remap.train import query_dcg, train
 from distrank.tables.feature_shards import FeatureShards
 from distrank.trees import TreeShape, predict
 
-RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 DELTA = 0.3
 METHODS: tuple[Method, ...] = ("reweight", "remap", "both")
 TEST = 2

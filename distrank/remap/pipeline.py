@@ -6,16 +6,18 @@ any step, and then the step size and the number of steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from distrank.engine.base import Engine, Report
 from distrank.kernels.remapping import values_of
 from distrank.records import Array
-from distrank.remap.baselines import LinearFit, consensus_labels, label_counts
+from distrank.remap.baselines import RIDGES, LinearFit, consensus_labels, label_counts
 from distrank.remap.consensus import Consensus, fit_consensus
 from distrank.remap.data import Samples, by_hash, own_columns, samples_of
 from distrank.remap.extension import Block, Blocks, extend
@@ -28,8 +30,13 @@ from distrank.tables.features import Features, LabelColumns
 from distrank.tables.gold import Gold
 from distrank.tables.judgments import Judgments
 
-RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
+Stage: TypeAlias = Callable[[str], AbstractContextManager[Any]]  # what is begun, for progress and seconds
 STEP_SIZES = (0.1, 0.3, 1.0)
+
+
+def unnamed(name: str) -> AbstractContextManager[Any]:  # noqa: ARG001 (nobody looks)
+    """A stage of which nobody keeps account."""
+    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -99,24 +106,30 @@ def tune(
     engine: Engine,
     report: Report,
     work: Path | None = None,
+    stage: Stage = unnamed,
 ) -> Ranker:
     """Tune the processing of labels on the target, and train the ranker that comes of it."""
-    samples, consensus, y = prepare(crowd, engine, report, soft=settings.soft, work=work)
+    with stage("label features"):
+        samples, consensus, y = prepare(crowd, engine, report, soft=settings.soft, work=work)
     label, weight = consensus_labels(samples, consensus)["dawid-skene soft"], label_counts(samples)
-    report({"stage": "trees", "state": "begin"})
     how: Any = settings.extension
-    grown = extend(
-        samples.values, samples.query_hash, label, weight, how=how, folds=settings.folds, trees=settings.trees
-    )
-    part = by_hash(settings.validation)
-    blocks, ridge, by_trees = _chosen(samples, label, weight, grown, target, part, settings)
-    tries = []
-    for size in STEP_SIZES if settings.step_size is None else (settings.step_size,):
-        own = RemapSettings(ridge, settings.measure_at, settings.scale_free, settings.steps, size, settings.patience)
-        folder = None if work is None else work / f"step-{size:g}"
-        tries.append(
-            (size, train(samples, y, target, method, own, engine, report, blocks=blocks, part=part, work=folder))
+    with stage("trees"):
+        grown = extend(
+            samples.values, samples.query_hash, label, weight, how=how, folds=settings.folds, trees=settings.trees
         )
+    part = by_hash(settings.validation)
+    with stage("choose"):
+        blocks, ridge, by_trees = _chosen(samples, label, weight, grown, target, part, settings)
+    tries = []
+    with stage("tune"):
+        for size in STEP_SIZES if settings.step_size is None else (settings.step_size,):
+            own = RemapSettings(
+                ridge, settings.measure_at, settings.scale_free, settings.steps, size, settings.patience
+            )
+            folder = None if work is None else work / f"step-{size:g}"
+            tries.append(
+                (size, train(samples, y, target, method, own, engine, report, blocks=blocks, part=part, work=folder))
+            )
     size, best = max(tries, key=lambda entry: entry[1].validation)
     count = blocks.blocks[0].count
     processing = Processing(method, best.alpha, best.beta, y.names, y.scale, ridge, count, settings.soft)
@@ -139,18 +152,20 @@ def apply(
     engine: Engine,
     report: Report,
     work: Path | None = None,
+    stage: Stage = unnamed,
 ) -> Ranker:
     """Train a ranker on new judgments with a processing step that was tuned before: no graded truth is needed."""
-    samples, consensus, y = prepare(
-        crowd, engine, report, soft=processing.soft, scale=processing.label_scale, work=work
-    )
+    with stage("label features"):
+        samples, consensus, y = prepare(
+            crowd, engine, report, soft=processing.soft, scale=processing.label_scale, work=work
+        )
     soft = consensus_labels(samples, consensus)["dawid-skene soft"]
     how: Any = settings.extension if processing.trees else "none"
-    report({"stage": "trees", "state": "begin"})
-    blocks = extend(
-        samples.values, samples.query_hash, soft, label_counts(samples), how=how, folds=settings.folds,
-        trees=processing.trees,
-    )  # fmt: skip
+    with stage("trees"):
+        blocks = extend(
+            samples.values, samples.query_hash, soft, label_counts(samples), how=how, folds=settings.folds,
+            trees=processing.trees,
+        )  # fmt: skip
     weight, value = values_of(y.values, processing.alpha, processing.beta)
     total = np.bincount(samples.item, weight, minlength=len(samples.query))
     label = np.bincount(samples.item, weight * value, minlength=len(samples.query)) / np.maximum(total, 1e-300)
