@@ -28,6 +28,9 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
     row.grade        number of the rating among `grade.values`, where a model is `graded`; node.grade then holds the
                      grade that the gold table gives (a honeypot), -1 where there is none; grade.cut as in `Info`
 
+Where features are given (`tables.features`), `node.features` is a matrix of float64 with a row for every node and a
+column for every name in `info.features`. Only the first part of a split unit carries it, as it does the ids.
+
 Where the unit is an item, every unit has one node, and the items of a query may lie in several shards. `finalize` gives
 columns by item for `rankings` and for `queries`; ranks, and means of the latter over the judgments of a query, are made
 when all shards are together (`tables.items`).
@@ -105,6 +108,7 @@ class Info:
     grades: Array = field(default_factory=lambda: np.empty(0))  # values of the grades, ascending, for graded models
     cut: bool = False  # whether these grades were cut from many distinct ratings
     honeypots: int = 0  # items whose grade the gold table gives
+    features: tuple[str, ...] = ()  # names of the columns of `node.features`
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ ROOT = Path(distrank.__file__).parent
 ROOMS = [
     "errors", "text", "faults", "records", "settings", "stats", "contract", "kernels",  # 1
     "models", "metrics", "engine",  # 2
-    "fit", "identity", "tables", "store",  # 3
-    "evaluate", "simulate", "changes", "active",  # 4
-    "intake", "runs", "updates", "nightly",  # 5
+    "fit", "identity", "tables", "store", "trees",  # 3
+    "evaluate", "simulate", "changes", "active", "remap",  # 4
+    "intake", "runs", "updates", "nightly", "remap_runs",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip
 ONLY_IN = {"ray": "engine/ray/", "lightgbm": "trees"}

@@ -15,6 +15,7 @@ from distrank.cli import (
     inspect,
     next,  # noqa: A004
     nightly,
+    remap,
     simulate,
     simulate_active,
     submit,
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, nightly, submit, inspect, simulate, evaluate, next, simulate_active):
+    for module in (aggregate, update, nightly, submit, remap, inspect, simulate, evaluate, next, simulate_active):
         module.register(commands)
     return parser
 

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from distrank.cli.options import add_input_options, add_output_options, parse_columns
+from distrank.cli.remap import RANKERS, print_settings
 from distrank.cli.terminal import Reporter, cell, print_json, print_table, say
 from distrank.errors import UsageError
 
@@ -170,6 +171,8 @@ def run_methods(options: argparse.Namespace) -> int:
     from distrank.runs import InputSettings
     from distrank.settings import describe_settings
 
+    if options.name in RANKERS:
+        return print_settings(options)
     if options.name is not None:
         model = get_model(options.name)
         settings = [*describe_settings(model.Settings), *describe_settings(InputSettings)]
@@ -190,6 +193,7 @@ def run_methods(options: argparse.Namespace) -> int:
         return 0
     rows = [[m.name, m.title, m.paper, ", ".join(m.accepts), m.estimates, "local, Ray"] for m in models]
     print_table("methods", ("name", "what it is", "paper", "reads", "estimates", "runs"), rows, longest=None)
+    say(f"Rankers from noisy labels, by `distrank remap`: {', '.join(RANKERS)}.")
     say("`distrank methods NAME` lists the settings of one.")
     return 0
 

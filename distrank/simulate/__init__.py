@@ -5,7 +5,7 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt, tpp
+from distrank.simulate import crowd_bt, remap, tpp
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
 from distrank.simulate.output import Simulated, Simulator
 from distrank.simulate.tpp import TPPCodes, TPPSimulation, simulate_tpp, tpp_codes
@@ -13,6 +13,7 @@ from distrank.simulate.tpp import TPPCodes, TPPSimulation, simulate_tpp, tpp_cod
 SIMULATIONS: dict[str, Simulator] = {
     "crowd-bt": crowd_bt.SIMULATOR,
     "tpp": tpp.SIMULATOR,
+    "remap": remap.SIMULATOR,
 }
 
 

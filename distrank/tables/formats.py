@@ -40,6 +40,8 @@ def open_table(file: SourceFile) -> TableFile:
         "arrow": ArrowFile,
         "jsonl": JsonLinesFile,
     }
+    if file.format not in kinds:
+        raise InputError(f"{file.name}: SVMlight/LETOR files hold features of items, not judgments or gold")
     return kinds[file.format](file)
 
 

@@ -21,8 +21,8 @@ class GradeLookup:
     def __init__(self, gold: Gold, judgments: Judgments) -> None:
         self.gold = gold
         self.base = np.uint64(max(len(judgments.items), 1))
-        query = _codes(gold, "query", gold.query, judgments.queries)
-        item = _codes(gold, "item", gold.item, judgments.items)
+        query = codes_of(gold.source, "query", gold.query, judgments.queries)
+        item = codes_of(gold.source, "item", gold.item, judgments.items)
         known = np.flatnonzero((query >= 0) & (item >= 0))
         keys = query[known].astype(np.uint64) * self.base + item[known].astype(np.uint64)
         order = np.argsort(keys, kind="stable")
@@ -61,9 +61,9 @@ class PairLookup:
     def __init__(self, gold: GoldPairs, judgments: Judgments) -> None:
         self.gold = gold
         self.base = np.uint64(max(len(judgments.items), 1))
-        query = _codes(gold, "query", gold.query, judgments.queries)
-        winner = _codes(gold, "winner", gold.winner, judgments.items)
-        loser = _codes(gold, "loser", gold.loser, judgments.items)
+        query = codes_of(gold.source, "query", gold.query, judgments.queries)
+        winner = codes_of(gold.source, "winner", gold.winner, judgments.items)
+        loser = codes_of(gold.source, "loser", gold.loser, judgments.items)
         self.rows = np.flatnonzero((query >= 0) & (winner >= 0) & (loser >= 0))
         self.winner = query[self.rows].astype(np.uint64) * self.base + winner[self.rows].astype(np.uint64)
         self.loser = query[self.rows].astype(np.uint64) * self.base + loser[self.rows].astype(np.uint64)
@@ -122,14 +122,14 @@ def unknown_items(gold: AnyGold, judgments: Judgments) -> list[str]:
     return lookup.warnings()
 
 
-def _codes(gold: AnyGold, name: str, ids: pa.Array, known: pa.Array) -> Array:
-    """The code of every gold id, -1 where the judgments do not know it."""
+def codes_of(source: str, name: str, ids: pa.Array, known: pa.Array) -> Array:
+    """The code of every id of another table, -1 where the judgments do not know it."""
     if not same_ids(ids.type, known.type):
         # CSV holds the numbers of a Parquet file as text
         numbers, known_numbers = whole_numbers(ids), whole_numbers(known) if pa.types.is_integer(known.type) else None
         if numbers is None or known_numbers is None:
             raise InputError(
-                f"{gold.source}: the column {name} holds {ids.type}, but the judgments hold {known.type}; "
+                f"{source}: the column {name} holds {ids.type}, but the judgments hold {known.type}; "
                 "ids must have one type in all tables"
             )
         ids, known = numbers, known_numbers

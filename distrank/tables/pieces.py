@@ -23,6 +23,7 @@ from distrank.kernels.grouping import (
 )
 from distrank.kernels.random import round_key
 from distrank.records import Array, Record, scalar
+from distrank.tables.feature_lookup import FeatureLookup
 from distrank.tables.gold_lookup import Lookup
 from distrank.tables.grades import Grading
 from distrank.tables.ids import pack_ids
@@ -46,6 +47,7 @@ class Context:
     grading: Grading | None = None  # how ratings become grades, where a model wants them
     sparsity: float = 1.0  # share of derived preferences that are kept
     seed: int = 0
+    features: FeatureLookup | None = None
 
     @property
     def derives(self) -> bool:
@@ -276,6 +278,8 @@ def _record(
         record["row.item"] = rows.items[0]
     if rows.value is not None:
         record["row.rating" if context.goal == "ratings" else "row.rank"] = rows.value
+    if context.features is not None:
+        record["node.features"] = context.features(query, item)
     if context.grading is not None and rows.value is not None:
         record["row.grade"] = context.grading.codes(rows.value)
         record["node.grade"] = context.grading.known(record["node.gold"])

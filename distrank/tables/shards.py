@@ -18,6 +18,8 @@ from distrank.engine.base import FileSource, MemorySource
 from distrank.errors import InputError, UsageError
 from distrank.kernels.grouping import scatter, scatter_positions, tally
 from distrank.records import Array, Record, frozen
+from distrank.tables.feature_lookup import FeatureLookup
+from distrank.tables.features import Features
 from distrank.tables.gold import AnyGold
 from distrank.tables.gold_lookup import look_up
 from distrank.tables.grades import UNKNOWN, Grading, find_grades, unused_gold
@@ -61,6 +63,7 @@ def build_shards(
     unit: Unit = "query",
     split: Split = "rows",
     gold: AnyGold | None = None,
+    features: Features | None = None,
     graded: bool = False,
     rows_per_shard: int = ROWS_PER_SHARD,
 ) -> Sharded:
@@ -83,6 +86,7 @@ def build_shards(
     layout = lay_out(units, sizes, rows_per_shard, split=split in ("rows", "annotator"))
     lookup = None if gold is None else look_up(gold, judgments)
     grading = find_grades(judgments) if graded else None
+    described = None if features is None else FeatureLookup(features, judgments)
     context = Context(
         form=judgments.form,
         goal=form,
@@ -95,6 +99,7 @@ def build_shards(
         grading=grading,
         sparsity=judgments.sparsity,
         seed=judgments.seed,
+        features=described,
     )
     pieces = _build(context, _columns(judgments, units, ordered=ordered), units, layout)
     shards = [piece[0] for piece in pieces[: layout.shards]]
@@ -110,6 +115,7 @@ def build_shards(
         split_items=tuple(int(piece[0]["unit.nodes"][-1]) for piece in split_units),
         gold=gold is not None,
         disconnected=sum(int((piece[0]["unit.components"] > 1).sum()) for piece in pieces),
+        features=() if features is None else features.names,
         **({} if grading is None else _grade_facts(grading, pieces)),
     )
     return Sharded(
@@ -121,6 +127,7 @@ def build_shards(
         items=None if unit == "query" else item_layout(judgments, units, layout),
         warnings=(
             *([] if lookup is None else lookup.warnings()),
+            *([] if described is None else described.warnings()),
             *([] if grading is None else [*grading.warnings(judgments), *unused_gold(_unmatched(pieces), grading)]),
             *(never_compared_warnings(sum(map(count_never_compared, pieces))) if derives else []),
             *(order_warnings(judgments) if ordered else []),

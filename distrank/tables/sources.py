@@ -27,6 +27,12 @@ FORMATS = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".svm": "svmlight",
+    ".svm.gz": "svmlight",
+    ".svmlight": "svmlight",
+    ".svmlight.gz": "svmlight",
+    ".letor": "svmlight",
+    ".letor.gz": "svmlight",
 }
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # how hive writes a null
 _HASH_BLOCK = 1 << 22

@@ -1,0 +1,1 @@
+"""Rankers from noisy labels: label features, reweighting and remapping, baselines.  [Ustinovskiy16]"""
