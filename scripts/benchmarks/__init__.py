@@ -1,0 +1,1 @@
+"""The parts of `scripts/bench.py`, a file for each kind of work."""
