@@ -1,7 +1,7 @@
 """What a shard does in a sweep of the Gibbs sampler of `tpp`, and in the M-step; the rounds are in `_tpp_gibbs`.
 
 local     score, hardness (log delta^2); the chain: perceived, difference, domain; `sums`, `squares` over the sweeps of
-          an iteration; `mean.*`: totals over the samples, with `mean.noise`, what the perceived scores leave open of s
+          an iteration; `mean.*`: totals over the samples
 theta     tau, log_share, and flags; for split queries `split.*`. Their domains are drawn by all their parts, from the
           same weights and the same key
 """
@@ -22,7 +22,7 @@ SWEEPS = 4  # per iteration
 START_SPAN = 6.0  # distance of an item that won everything from one that lost everything, at the start
 SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-4, 1e4  # of delta^2: the closed form has no finite maximum on some data
 NEWTON = 8  # steps for log delta^2
-AVERAGED = ("score", "square", "noise", "hardness", "posterior")
+AVERAGED = ("score", "hardness", "posterior")
 
 
 def with_slots(shard: Record) -> Record:
@@ -125,8 +125,8 @@ def start_units(shard: Record, local: Record, theta: Record, key: Array) -> tupl
     score = centred(score, shard["unit.nodes"])
     units, domains = len(shard["unit.nodes"]) - 1, theta["tau"].shape[1]
     chain = _started(shard, score, random_domains(shard, domains, key).argmax(axis=1))
-    nothing = {f"mean.{name}": np.zeros(len(score)) for name in ("score", "square", "noise")}
-    nothing |= {"mean.hardness": np.zeros(units), "mean.posterior": np.zeros((units, domains))}
+    nothing = {"mean.score": np.zeros(len(score)), "mean.hardness": np.zeros(units)}
+    nothing["mean.posterior"] = np.zeros((units, domains))
     sums = {"sums": np.zeros(len(score)), "squares": np.zeros(len(score))}
     return {"score": score, "hardness": np.zeros(units), **chain, **sums, **nothing}, {}
 
@@ -167,38 +167,23 @@ def rescale_units(shard: Record, local: Record, theta: Record, key: Array) -> tu
     if bool(theta["restart"]):
         local |= {f"mean.{name}": np.zeros_like(local[f"mean.{name}"]) for name in AVERAGED}
     if bool(theta["sampling"]):
-        node_hardness = np.repeat(hardness, np.diff(shard["unit.nodes"]))
-        one_hot = np.eye(theta["tau"].shape[1])[local["domain"]]
-        sample = drawn_sample(local["score"], node_hardness, shard["slot.count"])
+        sample = {name: local[name] for name in ("score", "hardness")} | {"posterior": one_hot(local["domain"], theta)}
         local |= {f"mean.{name}": local[f"mean.{name}"] + value for name, value in sample.items()}
-        local |= {
-            "mean.hardness": local["mean.hardness"] + hardness,
-            "mean.posterior": local["mean.posterior"] + one_hot,
-        }
     return frozen(local), {}
 
 
-def drawn_sample(score: Array, node_hardness: Array, count: Array) -> Record:
-    """What a sample adds to the means of every item; its noise is the variance of s given all perceived scores."""
-    return {"score": score, "square": score**2, "noise": np.exp(node_hardness) / np.maximum(count, 1.0)}
+def one_hot(domain: Array, theta: Record) -> Array:
+    """The domains of one sample as posteriors."""
+    return np.eye(theta["tau"].shape[1])[domain]
 
 
 def conclude_chain(shard: Record, local: Record, theta: Record, key: Array) -> tuple[Record, Record]:  # noqa: ARG001
     """Means over the samples (the last state where there are none): local as `_tpp_results` takes it."""
-    nodes, count = shard["unit.nodes"], float(theta["taken"])
-    totals = {name: local[f"mean.{name}"] for name in AVERAGED}
+    count = float(theta["taken"])
     if count == 0.0:
-        node_hardness = np.repeat(local["hardness"], np.diff(nodes))
-        totals = drawn_sample(local["score"], node_hardness, shard["slot.count"])
-        totals |= {"hardness": local["hardness"], "posterior": np.eye(theta["tau"].shape[1])[local["domain"]]}
-    return averaged(totals, max(count, 1.0)), {}
-
-
-def averaged(totals: Record, count: float) -> Record:
-    """Means, and the deviation of the scores: between the samples, and within them."""
-    mean = {name: totals[name] / count for name in AVERAGED}
-    spread = np.maximum(mean["square"] - mean["score"] ** 2, 0.0) + mean["noise"]
-    return {name: mean[name] for name in ("score", "hardness", "posterior")} | {"deviation": np.sqrt(spread)}
+        last = {name: local[name] for name in ("score", "hardness")}
+        return {**last, "posterior": one_hot(local["domain"], theta)}, {}
+    return {name: local[f"mean.{name}"] / count for name in AVERAGED}, {}
 
 
 # Steps over the parts of split queries. ------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ the samples are thrown away and taken anew.
 Deviation: one Newton step of tau per iteration, on the mean of the sweeps; the paper has its own loop in every M-step.
 The hazard function is exact; the paper's approximation for x > 8 (25) is not.
 
+Intervals are those of the sandwich, at the means: the samples are of perceived scores and domains, given estimates of
+all else. Their spread, taken for that of the scores, covered 20 to 50 % where 90 % were promised.
+
 [Wang16] Wang, Wang, Jie, Zhai, Chang: Blind men and the elephant. ICDM 2016.
 """
 
@@ -60,7 +63,7 @@ def begin_chains(run: Run, theta: Record, info: Info, *, collapsed: bool, sample
         "tau_information": np.zeros(theta["tau"].shape),
         "total.tau": np.zeros(theta["tau"].shape),
         "total.share": np.zeros(len(theta["share"])),
-        **{f"total.{name}": np.zeros(items) for name in ("score", "square", "noise")},
+        "total.score": np.zeros(items),
         "total.hardness": np.zeros(units),
         "total.posterior": np.zeros((units, len(theta["share"]))),
     }
@@ -148,10 +151,8 @@ def _rescale(run: Run, theta: Record, *, sampling: bool, restart: bool) -> Recor
         theta["taken"] = scalar(0)
     if not sampling:
         return theta
-    node_hardness = np.repeat(hardness, np.diff(theta["split.offsets"]))
-    sample = chains.drawn_sample(zeroed, node_hardness, theta["split.count"])
-    sample |= {"tau": tau, "share": theta["share"], "hardness": hardness}
-    sample["posterior"] = np.eye(len(theta["share"]))[theta["split.domain"]]
+    sample = {"score": zeroed, "hardness": hardness, "tau": tau, "share": theta["share"]}
+    sample["posterior"] = chains.one_hot(theta["split.domain"], theta)
     theta |= {f"total.{name}": theta[f"total.{name}"] + value for name, value in sample.items()}
     history = theta["history"].copy()
     history[int(theta["taken"])] = float(theta["objective"])
@@ -169,13 +170,8 @@ def concluded_chains(run: Run, theta: Record) -> Record:
     """Means over the samples in place of the last state (which is all there is before the first sample)."""
     taken = float(theta["taken"])
     run(chains.conclude_chain, {"taken": theta["taken"], "tau": theta["tau"]})
-    totals = {name: theta[f"total.{name}"] for name in chains.AVERAGED}
-    if taken > 0.0:
-        theta = {**theta, "tau": theta["total.tau"] / taken, "share": theta["total.share"] / taken}
-    else:
-        node_hardness = np.repeat(theta["split.hardness"], np.diff(theta["split.offsets"]))
-        totals = chains.drawn_sample(theta["split.score"], node_hardness, theta["split.count"])
-        totals |= {"hardness": theta["split.hardness"]}
-        totals["posterior"] = np.eye(len(theta["share"]))[theta["split.domain"]]
-    found = chains.averaged(totals, max(taken, 1.0))
-    return {**theta, **{f"split.{name}": value for name, value in found.items()}}
+    if taken == 0.0:
+        return {**theta, "split.posterior": chains.one_hot(theta["split.domain"], theta)}
+    means = {name: theta[f"total.{name}"] / taken for name in ("tau", "share", *chains.AVERAGED)}
+    split = {f"split.{name}": means[name] for name in chains.AVERAGED}
+    return {**theta, "tau": means["tau"], "share": means["share"], **split}

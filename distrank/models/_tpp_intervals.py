@@ -1,4 +1,4 @@
-"""Intervals of the scores and ranks of `tpp`: per query, from the sandwich of `kernels.clusters`, or from deviations.
+"""Intervals of the scores and ranks of `tpp`: per query, from the sandwich of `kernels.clusters`.
 
 Theta holds `tau`, `z` (deviations to either end, 0 for no intervals), `precision` of the priors of scores and log
 delta^2. H and J of a split query are summed over its parts, in two rounds: J needs the inverse of the whole H.
@@ -152,8 +152,6 @@ def split_bounds(run: Run, theta: Record) -> Record:
     z, score, offsets = float(theta["z"]), theta["split.score"], theta["split.offsets"]
     if z == 0.0 or len(score) == 0:
         return {}
-    if "split.deviation" in theta:
-        return _named(separate_bounds(score, theta["split.deviation"], offsets, z))
     found = run(bread_parts, theta, on=PARTS)
     squares, sizes = _square_offsets(offsets), np.diff(offsets)
     whole, inverse = np.zeros(len(found["bread"])), np.zeros(len(found["bread"]))

@@ -21,7 +21,7 @@ from distrank.models._pairwise import (
     shares,
     split_slice,
 )
-from distrank.models._tpp_intervals import sandwich_bounds, separate_bounds, split_bounds
+from distrank.models._tpp_intervals import sandwich_bounds, split_bounds
 from distrank.models._tpp_steps import gold_votes, rows_of_tau, vote_parts
 from distrank.records import Array, Record, scalar
 from distrank.stats import dense
@@ -59,9 +59,7 @@ def conclude_units(shard: Record, local: Record, theta: Record, key: Array) -> t
     score = np.repeat(signs_of(posterior, theta["sign"]), np.diff(shard["unit.nodes"])) * local["score"]
     agreed, sums = measure_agreement(shard, {"score": score}, theta, key)
     result = {**agreed, "hardness": hardness, "posterior": posterior}
-    if "deviation" in local:
-        result |= separate_bounds(score, local["deviation"], shard["unit.nodes"], float(theta["z"]))
-    elif float(theta["z"]) > 0.0:
+    if float(theta["z"]) > 0.0:
         result |= sandwich_bounds(shard, score, hardness, posterior, theta)
     return result, {**sums, **_accuracy(shard, score, hardness, posterior, theta)}
 
@@ -171,6 +169,6 @@ def in_order(theta: Record, odds: Array) -> tuple[Record, Array]:
 
 def shown_to_all(theta: Record, order: Array, z: float, precision: tuple[float, float]) -> Record:
     """What the steps need of theta, after `in_order`."""
-    names = ("tau", "sign", "split.offsets", "split.score", "split.hardness", "split.posterior", "split.deviation")
+    names = ("tau", "sign", "split.offsets", "split.score", "split.hardness", "split.posterior")
     more = {"order": order, "count": scalar(len(theta["agreement"])), "z": scalar(z), "precision": np.array(precision)}
     return {name: theta[name] for name in names if name in theta} | more

@@ -268,6 +268,7 @@ def test_settings_are_checked() -> None:
         ("DOC5SR0.5DEMO1", "marginal", 0.86, 0.95),
         ("DOC30SR0.1DEMO1", "marginal", 0.86, 0.96),
         ("ANNO100SR0.01", "marginal", 0.82, 0.95),
+        ("DOC5SR0.5DEMO1", "gibbs-collapsed", 0.75, 0.97),
     ],
 )
 def test_90_percent_intervals_cover_about_90_percent(dataset: str, inference: str, low: float, high: float) -> None:
