@@ -188,6 +188,17 @@ def test_a_split_query_has_the_scores_and_intervals_of_a_whole_one(domains: int)
         np.testing.assert_allclose(two.loc[one.index, name], one[name], rtol=1e-4, atol=1e-4)
 
 
+def test_very_large_queries_have_intervals_whole_or_split() -> None:
+    """Above 300 items every score is taken for itself."""
+    frame = crowd(8, queries=1, items=320, rows=3000)
+    settings = {"domains": 1, "tolerance": 1e-10}
+    whole, split = (run_model("tpp", frame, settings=settings, rows_per_shard=cut) for cut in (250_000, 800))
+    one, two = (outcome.rankings.set_index(["query", "item"]) for outcome in (whole, split))
+    assert (one["score_sd"] > 0.0).all()
+    for name in ("score", "score_low", "score_high"):
+        np.testing.assert_allclose(two.loc[one.index, name], one[name], rtol=1e-3, atol=1e-3)
+
+
 def test_a_weight_of_two_is_two_rows() -> None:
     frame = crowd(6)
     twice = np.arange(len(frame)) % 3 == 0
