@@ -77,13 +77,9 @@ def domain_likelihood(
 
 
 @kernel
-def posterior_of(likelihood: Floats, log_share: Floats, heat: float, posterior: Floats) -> tuple[float, float]:
-    """P(domain | data) of every unit, and two sums: log P(data) and the free energy that tempered EM climbs.
-
-    With heat T > 1 the posterior is flattened: r ~ (theta_m L_m)^(1/T). The free energy is T log sum_m (...)^(1/T), and
-    log P(data) where T = 1.
-    """
-    total, energy = 0.0, 0.0
+def posterior_of(likelihood: Floats, log_share: Floats, heat: float, posterior: Floats) -> float:
+    """P(domain | data) of every unit, and log P(data) of all; heat T > 1 flattens it: r ~ (theta_m L_m)^(1/T)."""
+    total = 0.0
     domains = likelihood.shape[1]
     for l in range(len(likelihood)):  # noqa: E741
         top = -math.inf
@@ -98,8 +94,7 @@ def posterior_of(likelihood: Floats, log_share: Floats, heat: float, posterior: 
         for m in range(domains):
             posterior[l, m] /= tempered
         total += top + math.log(plain)
-        energy += top + heat * math.log(tempered)
-    return total, energy
+    return total
 
 
 @kernel

@@ -127,10 +127,10 @@ def survey_units(shard: Record, local: Record, theta: Record, key: Array) -> tup
     items = int(shard["unit.nodes"][-1])
     likelihood = likelihood_of(shard, local["point"][:items], local["point"][items:], theta["tau"])
     posterior = np.empty_like(likelihood)
-    total, energy = kernels.posterior_of(likelihood, theta["log_share"], float(theta["heat"]), posterior)
+    total = kernels.posterior_of(likelihood, theta["log_share"], float(theta["heat"]), posterior)
     changed = np.abs(posterior - local["posterior"]).sum()
     local, sums = _settled(shard, {**local, "posterior": posterior}, theta)
-    sums |= {"likelihood": scalar(total), "energy": scalar(energy), "changed": scalar(changed)}
+    sums |= {"likelihood": scalar(total), "changed": scalar(changed)}
     return local, {**sums, "members": posterior.sum(axis=0)}
 
 
