@@ -90,6 +90,7 @@ print(sum(node['Alive'] for node in ray.nodes()))" 2> /dev/null || echo 0
 }
 
 unplug() { # everything of host $1
+  ip link set "$tag-$1" down 2> /dev/null || true # first, so that no dying process can say goodbye
   [ ! -f "$state/host-$1.pid" ] || kill -9 "$(cat "$state/host-$1.pid")" 2> /dev/null || true
   rm -f "$state/host-$1.pid"
   ip link del "$tag-$1" 2> /dev/null || true
