@@ -34,7 +34,8 @@ check() {
 
 environment() { # of everything that runs on host $1
   echo "HOME=$state/home RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(cat "$state/token") RAY_USAGE_STATS_ENABLED=0
-    RAY_USAGE_STATS_REPORT_URL=http://127.0.0.1:9 PATH=$PATH PYTHONPATH=${PYTHONPATH:-} LANG=C.UTF-8"
+    RAY_USAGE_STATS_REPORT_URL=http://127.0.0.1:9
+    RAY_grpc_client_keepalive_time_ms=10000 RAY_grpc_client_keepalive_timeout_ms=10000 PATH=$PATH PYTHONPATH=${PYTHONPATH:-} LANG=C.UTF-8"
 }
 
 cable() { # a namespace with a link to the bridge
