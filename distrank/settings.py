@@ -89,7 +89,7 @@ def _parse(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
             continue
         try:
             converted = _convert(option, value)
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             continue
         if _obeys(field, converted):
             return converted

@@ -34,7 +34,8 @@ check() {
 
 environment() { # of everything that runs on host $1
   echo "HOME=$state/home RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$(cat "$state/token") RAY_USAGE_STATS_ENABLED=0
-    RAY_USAGE_STATS_REPORT_URL=http://127.0.0.1:9 PATH=$PATH PYTHONPATH=${PYTHONPATH:-} LANG=C.UTF-8"
+    RAY_USAGE_STATS_REPORT_URL=http://127.0.0.1:9
+    RAY_grpc_client_keepalive_time_ms=10000 RAY_grpc_client_keepalive_timeout_ms=10000 PATH=$PATH PYTHONPATH=${PYTHONPATH:-} LANG=C.UTF-8"
 }
 
 cable() { # a namespace with a link to the bridge
@@ -90,6 +91,7 @@ print(sum(node['Alive'] for node in ray.nodes()))" 2> /dev/null || echo 0
 }
 
 unplug() { # everything of host $1
+  ip link set "$tag-$1" down 2> /dev/null || true # first, so that no dying process can say goodbye
   [ ! -f "$state/host-$1.pid" ] || kill -9 "$(cat "$state/host-$1.pid")" 2> /dev/null || true
   rm -f "$state/host-$1.pid"
   ip link del "$tag-$1" 2> /dev/null || true

@@ -29,7 +29,8 @@ _CSV_BLOCK = 1 << 23
 _BATCH_ROWS = 1 << 19
 _LENGTH_BYTES = 4  # what Parquet writes before every text that is not in a dictionary
 
-_Unreadable = (pa.ArrowException, OSError, EOFError)
+# ValueError: names in a damaged footer may be no text
+_Unreadable = (pa.ArrowException, OSError, EOFError, ValueError, OverflowError)
 
 
 def open_table(file: SourceFile) -> TableFile:

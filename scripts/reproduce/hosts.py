@@ -130,7 +130,7 @@ def main() -> int:
         seconds = time.perf_counter() - clock
         say(f"local: {seconds:.1f} s")
         expected = published(folder / "local")
-        lines.append(f"| local engine, one process | {seconds:.1f} | | | | |")
+        lines.append(f"| local engine, one process | {seconds:.1f} | | | | | |")
         subprocess.run([*HOSTS, "up", "3"], check=True)
         try:
             for label, stage, delay in (
@@ -145,7 +145,8 @@ def main() -> int:
                 at = "" if found["killed"] is None else f"{found['killed']:.1f}"
                 verdict = "identical" if same else "DIFFERENT"
                 lines.append(
-                    f"| {label} | {found['seconds']:.1f} | {at} | {found['read']:.1f} | {found['fit']:.1f} | {verdict} |"
+                    f"| {label} | {found['seconds']:.1f} | {at} | {found['read']:.1f} | {found['fit']:.1f} | "
+                    f"{found['nodes']} | {verdict} |"
                 )
                 say(lines[-1])
                 if stage:
@@ -172,17 +173,18 @@ def write_page(options: argparse.Namespace, lines: list[str]) -> None:
 Made with `python scripts/reproduce/hosts.py --rows {options.rows} --files {options.files}`, as root.
 
 {options.rows:,} preferences in {options.files} Parquet files ({QUERIES:,} queries of {ITEMS} items, {ANNOTATORS:,}
-annotators, text ids), crowd-bt. The hosts are network namespaces on one machine (`scripts/hosts.sh up 3`): a Ray head and
-two workers with one CPU each and token authentication; killing one ends all its processes at once, as a power cut would.
+annotators, text ids), crowd-bt. The hosts are network namespaces on one machine (`scripts/hosts.sh up 3`): a Ray head
+and two workers with one CPU each and token authentication; killing one unplugs its network and ends all its processes
+at once, as a power cut would.
 
 The job is submitted with `distrank submit`; `seconds` is from submitting to its end: the start of the job and of the
-workers is in it, and after a kill the time until Ray notices the loss. `read` and `fit` are the seconds of these stages.
-Compared with the local engine are the bytes of rankings, annotators and queries, and run.json without its execution
-block. The machine has 2 cores in all and was shared with other work: the hosts are slower than one process here, and
-show that losses are survived, not that three hosts are faster.
+workers is in it, and after a kill the time until Ray notices the loss. `read` and `fit` are the seconds of these
+stages. Compared with the local engine are the bytes of rankings, annotators and queries, and run.json without its
+execution block. The machine has 2 cores in all and was shared with other work: the hosts are slower than one process
+here, and show that losses are survived, not that three hosts are faster.
 
-| run | seconds | host killed after | read | fit | bytes |
-|---|---|---|---|---|---|
+| run | seconds | host killed after | read | fit | hosts at its end | bytes |
+|---|---|---|---|---|---|---|
 """
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(page + "\n".join(lines) + "\n", encoding="utf-8")

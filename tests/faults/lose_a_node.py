@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sys
 import tempfile
 from functools import partial
@@ -21,7 +22,8 @@ os.environ.update(
 )
 home = Path(tempfile.mkdtemp(prefix="dr-"))
 (home / "ray_bootstrap_config.yaml").write_text("{}\n")
-os.environ["HOME"] = str(home)
+(home / "ray").mkdir()
+os.environ.update(HOME=str(home), RAY_TMPDIR=str(home))
 
 from ray.cluster_utils import Cluster  # after the environment is set
 
@@ -41,7 +43,7 @@ def main(work: Path, lose: bool) -> None:
     crowd = {"queries": 40, "items": 12, "annotators": 30, "pairs": 40, "annotators_per_pair": 4}
     table = simulate_crowd_bt(**crowd, law="model", seed=5)["preferences"]
     sharded = build_shards(judgments_from_frame(table), form="preferences", rows_per_shard=1_000)
-    head = {**NODE, "include_dashboard": False, "temp_dir": str(home / "r")}
+    head = {**NODE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     node = cluster.add_node(**NODE)
     cluster.wait_for_nodes()
@@ -58,6 +60,7 @@ def main(work: Path, lose: bool) -> None:
         source = FileSource.write(work, sharded.source)
         result = engine.execute(partial(fit, model=model, info=sharded.info), source, model, report)
     cluster.shutdown()
+    shutil.rmtree(home, ignore_errors=True)
     assert bool(lost) == lose
     sys.stdout.write(f"digest {digest([result.theta])} {result.converged}\n")
 

@@ -67,7 +67,7 @@ class RayEngine(Engine):
                 self.actor = _ParameterActor.remote()  # type: ignore[attr-defined]
             try:
                 return self._follow(self.actor, main, source, model, report, attempt)
-            except (ray.exceptions.ActorDiedError, ray.exceptions.OwnerDiedError):
+            except (ray.exceptions.RayActorError, ray.exceptions.OwnerDiedError):  # dead, or not to be reached
                 report({"stage": "engine", "lost": "the parameter actor", "attempt": attempt + 1})
                 self._drop_actor()
             except BaseException:

@@ -20,12 +20,14 @@ _QUIET = {
     "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+# A host that vanishes without closing its connections is noticed after 20 s in place of 7 minutes.
+_WATCHFUL = {"RAY_grpc_client_keepalive_time_ms": "10000", "RAY_grpc_client_keepalive_timeout_ms": "10000"}
 _SMALLEST_STORE = 78_643_200  # bytes; what Ray accepts at least
 
 
 def set_environment() -> None:
     """Environment variables that every process using Ray here needs; what the user has set stays."""
-    for name, value in _QUIET.items():
+    for name, value in {**_QUIET, **_WATCHFUL}.items():
         os.environ.setdefault(name, value)
 
 
