@@ -75,11 +75,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the page there (default: print it)")
     parser.add_argument("--set", action="append", default=["step_size=0.3"], metavar="NAME=VALUE", help="a setting")
     parser.add_argument("--engines", nargs="+", default=["local", "ray"])
+    parser.add_argument("--smaller", type=int, metavar="N", help="a trial: N queries of source and target, 20 features")
     options = parser.parse_args()
     settings = [part for pair in options.set for part in ("--set", pair)]
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         simulate = [sys.executable, "-m", "distrank.cli", "simulate", "remap", "--preset", "yd", "--out", str(data)]
+        if options.smaller:
+            for name in ("queries", "target-queries"):
+                simulate += [f"--{name}", str(options.smaller)]
+            simulate += ["--features", "20"]
         subprocess.run([*simulate, "--quiet"], check=True)
         runs = {engine: run(engine, data, Path(folder) / engine, settings) for engine in options.engines}
     command = " ".join(["python scripts/reproduce/remap_scale.py", *sys.argv[1:]])
