@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -86,6 +87,8 @@ def remap(request: RemapRequest, engine: Engine, report: Report) -> Published:
             ranker = tune(crowd, target, method, settings, engine, report, work, stages)  # type: ignore[arg-type]
         elif parent is not None:
             ranker = apply(crowd, read_ranker(parent).processing, settings, engine, report, work, stages)
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
         with stages("publish"):
             rows = _write(folder, crowd, ranker)
             facts = {

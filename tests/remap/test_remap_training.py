@@ -171,8 +171,10 @@ def test_workers_and_the_order_of_rows_do_not_matter(per_shard: int, monkeypatch
 
 @pytest.mark.ray
 def test_ray_gives_the_same_bytes(crowd: Any, ray_engine: Engine, tmp_path: Path) -> None:
-    _, samples, target, consensus = crowd
+    judgments, samples, target, consensus = crowd
     y = features_of(samples, consensus)
+    other = features_of(samples, fit_consensus(judgments, None, ray_engine, QUIET, tmp_path / "consensus"))
+    np.testing.assert_array_equal(other.values, y.values)
     with LocalEngine(2) as engine:
         local = tuned(samples, target, y, engine)
     on_ray = train(samples, y, target, "both", RemapSettings(steps=5), ray_engine, QUIET, work=tmp_path)
