@@ -5,16 +5,16 @@
     d       Kendall distance: pairs in opposite order          theta   dispersion: below 0 better than chance,
     m       items in the list                                          0 a guess, above 0 malicious
 
-For whole lists Z(theta) = prod over l = 2..m of (1 - e^(l theta)) / (1 - e^theta). With h(y) = ln(sinh(y) / y), which is
-even and smooth at 0, every factor is
+For whole lists Z(theta) = prod over l = 2..m of (1 - e^(l theta)) / (1 - e^theta). With h(y) = ln(sinh(y) / y), which
+is even and smooth at 0, every factor is
 
     ln factor_l = (l - 1) theta / 2 + ln l + h(l theta / 2) - h(theta / 2)
 
 so that one formula holds for both signs and through 0, with the mean (21) and the variance as its derivatives. E(d)
 increases with theta (its derivative is the variance); at 0 it is m (m - 1) / 4.
 
-Items that an annotator did not tell apart (ties) are a ranking whose order inside the groups is forgotten: sums over the
-forgotten orders give Z = Z_m / prod Z_g for groups of g items, and d counts the pairs of different groups.
+Items that an annotator did not tell apart (ties) are a ranking whose order inside the groups is forgotten: sums over
+the forgotten orders give Z = Z_m / prod Z_g for groups of g items, and d counts the pairs of different groups.
 
 Lists that stop at k of n items have a distance of their own (equations 52-54, with k for the printed n):
 

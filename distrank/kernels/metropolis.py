@@ -32,19 +32,77 @@ _DROP, _TO_UNIT, _ONE = np.uint64(11), 1.0 / 9007199254740992.0, np.uint64(1)
 @kernel
 def below(bits: np.uint64, limit: int) -> int:
     """A number in 0..limit - 1 from 32 random bits."""
-    return np.int64((bits * np.uint64(limit)) >> _HALF)
+    return np.int64((bits * np.uint64(limit)) >> _HALF)  # type: ignore[return-value]
 
 
 @kernel
-def effective_samples(count: int, first: float, second: float, batch_square: float, batches: int) -> float:
-    """How many independent states say as much as these, by the variance of batch means.
+def note_state(notes: Array, value: float, step: int, steps: int) -> None:
+    """Note a state by its value, in sums of (values, squares, current batch, squared batch means)."""
+    size = max(steps // BATCHES, 1)
+    notes[0] += value
+    notes[1] += value * value
+    notes[2] += value
+    if (step + 1) % size == 0:
+        notes[3] += (notes[2] / size) ** 2
+        notes[2] = 0.0
 
-    `first` and `second` are the mean and the mean square of all states, `batch_square` the mean square of batch means.
-    """
-    variance, between = second - first * first, batch_square - first * first
+
+@kernel
+def effective_samples(notes: Array, steps: int) -> float:
+    """How many independent states say as much as the ones that were noted, by the variance of batch means."""
+    size = max(steps // BATCHES, 1)
+    batches = max(steps // size, 1)
+    mean = notes[0] / steps
+    variance, between = notes[1] / steps - mean * mean, notes[3] / batches - mean * mean
     if variance <= 0.0 or between <= 0.0:
         return 1.0
-    return min(max(batches * variance / between, 1.0), float(count))
+    return min(max(batches * variance / between, 1.0), float(steps))
+
+
+@kernel
+def keep_state(kept: Array, state: Array, step: int, steps: int) -> None:
+    """Keep every so many states, as many as there is room for."""
+    every = max(steps // max(len(kept), 1), 1)
+    if (step + 1) % every == 0 and (step + 1) // every <= len(kept):
+        kept[(step + 1) // every - 1] = state
+
+
+@kernel
+def _change(order: Array, p: int, q: int, weight: Array, grown: Array, tail: Array, fresh: Array) -> float:
+    """What exchanging the places p < q adds to ln of the posterior; `fresh` holds the sums to the end afterwards.
+
+    The new sums are built up from the end: differences of the old ones would cancel where one item has nearly all of
+    the weight.
+    """
+    a, b = order[p], order[q]
+    change = weight[b, a] - weight[a, b]
+    running = tail[q + 1] + grown[a]
+    fresh[q] = running
+    ratio = tail[q] / running
+    for i in range(q - 1, p, -1):
+        c = order[i]
+        change += weight[c, a] - weight[a, c] + weight[b, c] - weight[c, b]
+        running += grown[c]
+        fresh[i] = running
+        ratio *= tail[i] / running
+        if ratio > _LARGE or ratio < _TINY:
+            change += math.log(ratio)
+            ratio = 1.0
+    return change + math.log(ratio)
+
+
+@kernel
+def _exchange(order: Array, p: int, q: int, step: int, before: Array, since: Array) -> None:
+    """Exchange two places; pairs whose order ends now are counted for the steps that it lasted."""
+    a, b = order[p], order[q]
+    before[a, b] += step - since[a, b]
+    since[b, a] = step
+    for i in range(p + 1, q):
+        c = order[i]
+        before[a, c] += step - since[a, c]
+        before[c, b] += step - since[c, b]
+        since[c, a], since[b, c] = step, step
+    order[p], order[q] = b, a
 
 
 @kernel
@@ -80,10 +138,8 @@ def walk(
         grown[i] = math.exp(max(score[i] - top, -_WIDEST))
     for i in range(n - 1, -1, -1):
         tail[i] = tail[i + 1] + grown[order[i]]
-    since, fresh = np.zeros((n, n), np.int64), np.empty(n + 1)
+    since, fresh, notes = np.zeros((n, n), np.int64), np.empty(n + 1), np.zeros(4)
     accepted, reference = 0, value
-    total, square, batch, batch_square = 0.0, 0.0, 0.0, 0.0
-    size, keep_every = max(steps // BATCHES, 1), max(steps // max(len(kept), 1), 1)
     for step in range(steps):
         places, chance = threefry(key[0], key[1], unit, np.uint64(step))
         if chance & _ONE:
@@ -93,50 +149,18 @@ def walk(
             p, q = below(places >> _HALF, n), below(places & _LOW_HALF, n - 1)
             q += q >= p
             p, q = min(p, q), max(p, q)
-        a, b = order[p], order[q]
-        change = weight[b, a] - weight[a, b]
-        running, ratio = tail[q + 1] + grown[a], 1.0
-        fresh[q] = running
-        ratio = tail[q] / running
-        for i in range(q - 1, p, -1):
-            c = order[i]
-            change += weight[c, a] - weight[a, c] + weight[b, c] - weight[c, b]
-            running += grown[c]
-            fresh[i] = running
-            ratio *= tail[i] / running
-            if ratio > _LARGE or ratio < _TINY:
-                change += math.log(ratio)
-                ratio = 1.0
-        change += math.log(ratio)
+        change = _change(order, p, q, weight, grown, tail, fresh)
         if change >= 0.0 or np.float64(chance >> _DROP) * _TO_UNIT < math.exp(change):
             accepted += 1
             value += change
-            before[a, b] += step - since[a, b]
-            since[b, a] = step
-            for i in range(p + 1, q):
-                c = order[i]
-                before[a, c] += step - since[a, c]
-                before[c, b] += step - since[c, b]
-                since[c, a], since[b, c] = step, step
-            for i in range(p + 1, q + 1):
-                tail[i] = fresh[i]
-            order[p], order[q] = b, a
+            tail[p + 1 : q + 1] = fresh[p + 1 : q + 1]
+            _exchange(order, p, q, step, before, since)
             if value > peak:
                 best[:], peak = order, value
-        shifted = value - reference
-        total += shifted
-        square += shifted * shifted
-        batch += shifted
-        if (step + 1) % size == 0:
-            batch_square += (batch / size) ** 2
-            batch = 0.0
-        if (step + 1) % keep_every == 0 and (step + 1) // keep_every <= len(kept):
-            kept[(step + 1) // keep_every - 1] = order
+        note_state(notes, value - reference, step, steps)
+        keep_state(kept, order, step, steps)
     for i in range(n):
         for j in range(i + 1, n):
             before[order[i], order[j]] += steps - since[order[i], order[j]]
-    before /= max(steps, 1)
-    batches = max(steps // size, 1)
-    mean = total / max(steps, 1)
-    effective = effective_samples(steps, mean, square / max(steps, 1), batch_square / batches, batches)
-    return peak, accepted, effective
+    before /= steps
+    return peak, accepted, effective_samples(notes, steps)

@@ -39,6 +39,14 @@ def add_by_feature(features: Array, residual: Array, gradient: Array) -> None:
 
 
 @kernel
+def add_squares(features: Array, mean: Array, total: Array) -> None:
+    """total += the squared differences of all rows from the mean."""
+    for i in range(len(features)):
+        for f in range(len(mean)):
+            total[f] += (features[i, f] - mean[f]) ** 2
+
+
+@kernel
 def log_likelihood(order: Array, stages: int, score: Array, residual: Array, weight: float) -> float:
     """ln P of the order's first `stages` choices among its items; `residual` gains weight times the gradient."""
     count = len(order)

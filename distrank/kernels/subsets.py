@@ -19,6 +19,9 @@ from distrank.kernels import kernel
 from distrank.records import Array
 
 MOST_ITEMS = 18
+_NOTHING = -40.0  # ln of a share that does not change a sum of shares near 1
+_RARE = 1e-20  # occupancy of subsets that are not followed any further
+_WIDEST = 600.0  # scores this far apart still have exponentials that can be added
 
 
 @kernel
@@ -39,6 +42,16 @@ def log_denominators(score: Array) -> Array:
     """ln of the sum of exp(score) over every subset; -inf for the empty one."""
     n = len(score)
     result = np.full(1 << n, -np.inf)
+    top = score.max()
+    if top - score.min() < _WIDEST:
+        sums = np.zeros(1 << n)
+        for bit in range(n):
+            size, grown = 1 << bit, math.exp(score[bit] - top)
+            for subset in range(size):
+                sums[size + subset] = sums[subset] + grown
+        for subset in range(1, 1 << n):
+            result[subset] = top + math.log(sums[subset])
+        return result
     for bit in range(n):
         size, s = 1 << bit, score[bit]
         result[size] = s
@@ -50,37 +63,50 @@ def log_denominators(score: Array) -> Array:
 
 
 @kernel
+def _single_bits(n: int) -> Array:
+    """The item of every subset of one item: with it, members are visited without looking at all items."""
+    place = np.zeros((1 << n) + 1, np.int64)
+    for a in range(n):
+        place[1 << a] = a
+    return place
+
+
+@kernel
 def posterior(weight: Array, score: Array, choice: Array, best: Array) -> float:
-    """ln of the sum over all orders; `choice[U, a]` becomes P(a is next | U is left), `best` the most probable order."""
+    """ln of the sum over all orders; `choice[U, a]` becomes P(a is next | U is left), `best` the most probable one."""
     n = len(score)
     low = n // 2
     mask = (1 << low) - 1
     below, above = _half_sums(weight, 0, low), _half_sums(weight, low, n)
-    denominator = log_denominators(score)
+    denominator, item_of = log_denominators(score), _single_bits(n)
     total, most = np.zeros(1 << n), np.zeros(1 << n)
     leader = np.zeros(1 << n, np.int8)
-    term = np.empty(n)
+    term, members = np.empty(n), np.empty(n, np.int64)
     for left in range(1, 1 << n):
-        top, peak, first = -np.inf, -np.inf, 0
-        for a in range(n):
-            if left >> a & 1:
-                gain = score[a] - denominator[left] + below[a, left & mask] + above[a, left >> low]
-                value = gain + total[left ^ (1 << a)]
-                term[a] = value
-                top = max(top, value)
-                value = gain + most[left ^ (1 << a)]
-                if value > peak:
-                    peak, first = value, a
+        top, peak, first, count = -np.inf, -np.inf, 0, 0
+        under, over, remaining = left & mask, left >> low, left
+        while remaining:
+            bit = remaining & -remaining
+            remaining ^= bit
+            a = item_of[bit]
+            gain = score[a] + below[a, under] + above[a, over]
+            value = gain + total[left ^ bit]
+            term[count], members[count] = value, a
+            count += 1
+            top = max(top, value)
+            value = gain + most[left ^ bit]
+            if value > peak:
+                peak, first = value, a
         mass = 0.0
-        for a in range(n):
-            if left >> a & 1:
-                share = math.exp(term[a] - top)
-                choice[left, a] = share
-                mass += share
-        for a in range(n):
-            if left >> a & 1:
-                choice[left, a] /= mass
-        total[left], most[left], leader[left] = top + math.log(mass), peak, first
+        for place in range(count):
+            gap = term[place] - top
+            share = math.exp(gap) if gap > _NOTHING else 0.0
+            term[place] = share
+            mass += share
+        for place in range(count):
+            choice[left, members[place]] = term[place] / mass
+        total[left] = top + math.log(mass) - denominator[left]
+        most[left], leader[left] = peak - denominator[left], first
     left = (1 << n) - 1
     for place in range(n):
         best[place] = leader[left]
@@ -95,7 +121,7 @@ def occupancy(choice: Array, n: int) -> Array:
     reached[(1 << n) - 1] = 1.0
     for left in range((1 << n) - 1, 0, -1):
         here = reached[left]
-        if here > 0.0:
+        if here > _RARE:
             for a in range(n):
                 if left >> a & 1:
                     reached[left ^ (1 << a)] += here * choice[left, a]
@@ -108,13 +134,15 @@ def pair_probabilities(choice: Array, n: int, before: Array) -> None:
     low = n // 2
     mask = (1 << low) - 1
     below, above = np.zeros((n, 1 << low)), np.zeros((n, 1 << (n - low)))
-    reached = occupancy(choice, n)
-    for left in range(1, 1 << n):
+    reached = np.zeros(1 << n)
+    reached[(1 << n) - 1] = 1.0
+    for left in range((1 << n) - 1, 0, -1):
         here = reached[left]
-        if here > 0.0:
+        if here > _RARE:
             for a in range(n):
                 if left >> a & 1:
                     share = here * choice[left, a]
+                    reached[left ^ (1 << a)] += share
                     below[a, left & mask] += share
                     above[a, left >> low] += share
     before[:] = 0.0

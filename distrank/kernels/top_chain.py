@@ -15,7 +15,7 @@ import numpy as np
 
 from distrank.kernels import kernel
 from distrank.kernels.lists import CERTAIN, top_distance
-from distrank.kernels.metropolis import BATCHES, below, effective_samples
+from distrank.kernels.metropolis import below, effective_samples, keep_state, note_state
 from distrank.kernels.random import threefry
 from distrank.records import Array
 
@@ -49,7 +49,7 @@ def _against_gold(chosen: Array, grade: Array, higher: Array) -> float:
 
 @kernel
 def _chosen_first(chosen: Array, grown: Array, rest: float) -> float:
-    """ln P of the list by Plackett-Luce, up to the shift of all scores; `rest` is the sum of exp(score) of the others."""
+    """ln P of the list by Plackett-Luce; `grown` is exp(score), `rest` its sum over all other items."""
     value, running = 0.0, rest
     for i in range(len(chosen) - 1, -1, -1):
         running += grown[chosen[i]]
@@ -64,6 +64,27 @@ def _rest(grown: Array, listed: Array) -> float:
         if not listed[i]:
             total += grown[i]
     return total
+
+
+@kernel
+def _rest_after(grown: Array, listed: Array, old: int, new: int, rest: float) -> float:
+    """The sum over items not on the list once `new` has replaced `old`."""
+    changed = rest + grown[old] - grown[new]
+    if changed < _CANCELLED * (rest + grown[old]):
+        changed = 0.0
+        for i in range(len(grown)):
+            if (not listed[i] or i == old) and i != new:
+                changed += grown[i]
+    return changed
+
+
+@kernel
+def _newcomer(named: Array, n: int, key: Array, unit: np.uint64, step: int) -> int:
+    """An item to put on the list."""
+    where, which = threefry(key[0], key[1], unit, np.uint64(2 * step + 1))
+    if len(named) == 0 or np.float64(where >> _DROP) * _TO_UNIT < ANYWHERE:
+        return below(which >> _HALF, n)
+    return named[below(which >> _HALF, len(named))]
 
 
 @kernel
@@ -112,63 +133,43 @@ def walk_top(
     value += _chosen_first(chosen, grown, rest)
     if value > peak:
         best[:], peak = chosen, value
-    accepted, reference, since = 0, value, 0
-    total, square, batch, batch_square = 0.0, 0.0, 0.0, 0.0
-    size, keep_every = max(steps // BATCHES, 1), max(steps // max(len(kept), 1), 1)
+    accepted, reference, since, notes = 0, value, 0, np.zeros(4)
     for step in range(steps):
         places, chance = threefry(key[0], key[1], unit, np.uint64(2 * step))
-        p, q, new, correction, new_rest = below(places >> _HALF, k), -1, -1, 0.0, rest
+        p, q, correction, new_rest = below(places >> _HALF, k), -1, 0.0, rest
         old = chosen[p]
+        new = old
         if chance & _ONE and n > k:
-            where, which = threefry(key[0], key[1], unit, np.uint64(2 * step + 1))
-            if np.float64(where >> _DROP) * _TO_UNIT < ANYWHERE or len(named) == 0:
-                new = below(which >> _HALF, n)
+            new = _newcomer(named, n, key, unit, step)
+            if listed[new]:
+                new = old
             else:
-                new = named[below(which >> _HALF, len(named))]
-            possible = not listed[new]
-            if possible:
                 chosen[p] = new
                 correction = math.log(mass[old] / mass[new])
-                new_rest = rest + grown[old] - grown[new]
-                if new_rest < _CANCELLED * (rest + grown[old]):
-                    listed[old], listed[new] = False, True
-                    new_rest = _rest(grown, listed)
-                    listed[old], listed[new] = True, False
-        else:
-            possible = k > 1
-            if possible:
-                q = below(places & _LOW_HALF, k - 1)
-                q += q >= p
-                chosen[p], chosen[q] = chosen[q], chosen[p]
-        if possible:
+                new_rest = _rest_after(grown, listed, old, new, rest)
+        elif k > 1:
+            q = below(places & _LOW_HALF, k - 1)
+            q += q >= p
+            chosen[p], chosen[q] = chosen[q], chosen[p]
+        if new != old or q >= 0:
             proposed = _judged(chosen, place, length, theta, scratch, fresh) + _against_gold(chosen, grade, higher)
             proposed += _chosen_first(chosen, grown, new_rest)
-            change = proposed - value
-            if change + correction >= 0.0 or np.float64(chance >> _DROP) * _TO_UNIT < math.exp(change + correction):
+            change = proposed - value + correction
+            if change >= 0.0 or np.float64(chance >> _DROP) * _TO_UNIT < math.exp(change):
                 accepted += 1
                 expected += distance * (step - since)
                 since, value, rest = step, proposed, new_rest
                 distance[:] = fresh
-                if q < 0:
-                    listed[old], listed[new] = False, True
+                listed[old] = q >= 0
+                listed[new] = True
                 if value > peak:
                     best[:], peak = chosen, value
             elif q < 0:
                 chosen[p] = old
             else:
                 chosen[p], chosen[q] = chosen[q], chosen[p]
-        shifted = value - reference
-        total += shifted
-        square += shifted * shifted
-        batch += shifted
-        if (step + 1) % size == 0:
-            batch_square += (batch / size) ** 2
-            batch = 0.0
-        if (step + 1) % keep_every == 0 and (step + 1) // keep_every <= len(kept):
-            kept[(step + 1) // keep_every - 1] = chosen
+        note_state(notes, value - reference, step, steps)
+        keep_state(kept, chosen, step, steps)
     expected += distance * (steps - since)
-    expected /= max(steps, 1)
-    batches = max(steps // size, 1)
-    mean = total / max(steps, 1)
-    effective = effective_samples(steps, mean, square / max(steps, 1), batch_square / batches, batches)
-    return peak, accepted, effective
+    expected /= steps
+    return peak, accepted, effective_samples(notes, steps)

@@ -135,7 +135,11 @@ class Case:
         self.score = sharp * rng.normal(size=items)
         self.theta = [-0.8 * sharp, -0.3 * sharp, 0.4 * sharp]
         full, part = rng.permutation(items), rng.permutation(items)[: items - 1]
-        self.rows = [(full, np.arange(items)), (part, np.arange(items - 1)), (rng.permutation(items), np.arange(items) // 2)]
+        self.rows = [
+            (full, np.arange(items)),
+            (part, np.arange(items - 1)),
+            (rng.permutation(items), np.arange(items) // 2),
+        ]
         self.levels = [dict(zip(item.tolist(), level.tolist(), strict=True)) for item, level in self.rows]
         self.grade = np.full(items, np.nan)
         if graded:
@@ -180,7 +184,7 @@ def test_the_subset_programme_is_the_sum_over_all_rankings(sharp: float, graded:
 @pytest.mark.parametrize("graded", [False, True])
 def test_the_chain_samples_the_exact_posterior(graded: bool) -> None:
     case = Case(11, graded=graded)
-    total, best, before, _ = case.exact()
+    _, best, before, _ = case.exact()
     order = np.array(case.literal.best)
     peak_order, found, kept = order[::-1].copy(), np.zeros((6, 6)), np.zeros((4, 6), np.int64)
     steps = 400_000
@@ -201,7 +205,9 @@ def test_the_chain_keeps_its_book_of_pairs() -> None:
     case = Case(2)
     order, found = np.arange(6), np.zeros((6, 6))
     for steps in (1, 7, 500):
-        metropolis.walk(case.weight, case.score, order, order.copy(), steps, KEY, UNIT, found, np.zeros((0, 6), np.int64))
+        metropolis.walk(
+            case.weight, case.score, order, order.copy(), steps, KEY, UNIT, found, np.zeros((0, 6), np.int64)
+        )
         np.testing.assert_allclose(found + found.T, 1.0 - np.eye(6), atol=1e-12)
     metropolis.walk(case.weight, case.score, order, order.copy(), 1, KEY, UNIT, found, np.zeros((0, 6), np.int64))
     place = np.argsort(order)
@@ -217,7 +223,7 @@ def test_the_top_chain_samples_the_exact_posterior(graded: bool) -> None:
     grade = np.full(7, np.nan)
     if graded:
         grade[[0, 1, 4]] = [2.0, 1.0, 1.0]
-    higher = np.array([float(np.sum(grade > g)) if g == g else 0.0 for g in grade])
+    higher = np.array([float(np.sum(grade > g)) if not np.isnan(g) else 0.0 for g in grade])
     every = literal.top_lists(7, 3)
     log_joint = np.array([literal.plackett_luce(y, score, 3) for y in every])
     distances = np.array([[literal.top_distance(y[: len(o)], o) for o in others] for y in every])
