@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distrank.api import (
+        LTRMA,
         TPP,
         TRM,
         Average,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
         CrowdBTOnline,
         DawidSkene,
         Glad,
+        ListMLE,
+        LRegMA,
+        LTRMADirect,
         Majority,
         MajorityBT,
         Result,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "LTRMA",
     "TPP",
     "TRM",
     "Average",
@@ -42,6 +47,9 @@ __all__ = [
     "CrowdBTOnline",
     "DawidSkene",
     "Glad",
+    "LRegMA",
+    "LTRMADirect",
+    "ListMLE",
     "Majority",
     "MajorityBT",
     "Result",

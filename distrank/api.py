@@ -17,18 +17,23 @@ from distrank.engine.base import Engine, Report
 from distrank.engine.choose import open_engine
 from distrank.errors import UsageError
 from distrank.fit import Fit
+from distrank.rankers import Ranker, ranker_of, scored
 from distrank.runs import (
     MAX_REJECTED,
     Stages,
     all_warnings,
     annotators_of,
+    check_training,
     fit_judgments,
     result_tables,
     split_settings,
     started_model,
 )
 from distrank.store.learned import LearnedUnits
+from distrank.tables.annotator_info import annotator_info_from_frame
 from distrank.tables.continuation import Past, last_timestamp, past_warnings
+from distrank.tables.feature_nodes import Training
+from distrank.tables.features import features_from_frame
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.judgments import Judgments
 from distrank.tables.read import judgments_from_frame
@@ -50,6 +55,13 @@ class Result:
     warnings: list[str]
     diagnosis: dict[str, Any]
     origin: Origin | None = field(default=None, repr=False)
+    ranker: Ranker | None = field(default=None, repr=False)  # of methods that learn one
+
+    def score(self, features: pd.DataFrame | pa.Table) -> pd.DataFrame:
+        """`query, item, rank, score` by the ranker that was learned, for any items with its features."""
+        if self.ranker is None:
+            raise UsageError("this method learns no ranker; LTRMA, LTRMADirect, ListMLE and LRegMA do")
+        return scored(self.ranker, features_from_frame(features)).to_pandas()
 
     def update(
         self,
@@ -129,9 +141,11 @@ class Aggregator:
         max_rejected: float,
         report: Report | None,
         past: Past | None,
+        training: Training | None = None,
     ) -> Result:
         model, input_settings = split_settings(self.method, self.settings)
         model, earlier = started_model(model)
+        check_training(model, features=training is not None)
         table = judgments_from_frame(judgments, columns=dict(columns or {}), duplicates=input_settings.duplicates)
         table.check_limit(max_rejected)
         table = replace(table, sparsity=input_settings.sparsity, seed=seed)
@@ -142,8 +156,9 @@ class Aggregator:
         with ExitStack() as stack:
             place = stack.enter_context(open_engine(engine)) if isinstance(engine, str) else engine
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="distrank-")))
+            before: dict[str, Any] = {"past": past, "earlier": earlier, "training": training}
             sharded, result = fit_judgments(
-                table, truth, model, place, stages, seed=seed, past=past, earlier=earlier, work=folder / "work"
+                table, truth, model, place, stages, seed=seed, work=folder / "work", **before
             )
         tables = {name: pa.concat_tables(pieces).to_pandas() for name, pieces in result_tables(sharded, result).items()}
         return Result(
@@ -157,6 +172,7 @@ class Aggregator:
             warnings=all_warnings(table, sharded, model, result),
             diagnosis=model.diagnosis(result.theta),
             origin=Origin(self, past_of(model, sharded, result, past, table), seed),
+            ranker=None if training is None else ranker_of(model.learned(result.theta, sharded.info)),
         )
 
 
@@ -261,3 +277,53 @@ class Average(Aggregator):
     """The mean rating."""
 
     method = "average"
+
+
+class Learner(Aggregator):
+    """A method that learns a ranker; `result.score(features)` uses it."""
+
+    def fit(  # type: ignore[override]
+        self,
+        judgments: pd.DataFrame | pa.Table,
+        features: pd.DataFrame | pa.Table,
+        *,
+        gold: pd.DataFrame | pa.Table | None = None,
+        annotator_info: pd.DataFrame | pa.Table | None = None,
+        columns: Mapping[str, str] | None = None,
+        engine: Engine | str = "local",
+        seed: int = 0,
+        max_rejected: float = MAX_REJECTED,
+        report: Report | None = None,
+    ) -> Result:
+        """Fit on rankings (query, annotator, item, rank) and features (query, item, numbers).
+
+        `gold` are true rankings of some queries, `annotator_info` statements about annotators' expertise.
+        """
+        info = None if annotator_info is None else annotator_info_from_frame(annotator_info)
+        training = Training(features_from_frame(features), info)
+        place: dict[str, Any] = {"engine": engine, "max_rejected": max_rejected, "report": report}
+        return self._fit(judgments, gold, columns, seed=seed, past=None, training=training, **place)
+
+
+class LTRMA(Learner):
+    """A ranker from crowd rankings, with true rankings and the expertise of every annotator."""
+
+    method = "ltrma"
+
+
+class LTRMADirect(Learner):
+    """Aggregate the rankings first, learn a ranker afterwards."""
+
+    method = "ltrma-d"
+
+
+class ListMLE(Learner):
+    """A ranker from known rankings (gold)."""
+
+    method = "listmle"
+
+
+class LRegMA(Learner):
+    """A ranker by regression on ranks, with the precision of every annotator."""
+
+    method = "lregma"

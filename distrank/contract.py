@@ -27,6 +27,8 @@ The arrays of a shard of judgments (offsets have one entry more than what they d
     row.item, row.rating or row.rank, [row.weight]    ratings, rankings
     row.grade        number of the rating among `grade.values`, where a model is `graded`; node.grade then holds the
                      grade that the gold table gives (a honeypot), -1 where there is none; grade.cut as in `Info`
+    node.features    a matrix, one row per node, for models that learn rankers; the nodes of a unit are then all items
+                     of the features table, judged or not (`tables.feature_nodes`)
 
 Where features are given (`tables.features`), `node.features` is a matrix of float64 with a row for every node and a
 column for every name in `info.features`. Only the first part of a split unit carries it, as it does the ids.
@@ -109,6 +111,7 @@ class Info:
     cut: bool = False  # whether these grades were cut from many distinct ratings
     honeypots: int = 0  # items whose grade the gold table gives
     features: tuple[str, ...] = ()  # names of the columns of `node.features`
+    annotator_info: Record = field(default_factory=dict)  # statements about annotators (`tables.annotator_info`)
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ class Model(ABC):
     unit: ClassVar[Literal["query", "item"]] = "query"
     split: ClassVar[Literal["rows", "annotator", "never", "ordered"]] = "rows"  # how units too large are cut
     graded: ClassVar[bool] = False  # whether it takes ratings as one of a few grades
+    features: ClassVar[bool] = False  # whether it learns a ranker from features (`distrank learn`)
     traits: ClassVar[Traits] = Traits()
     Settings: ClassVar[type[Any]]
     diagnostics: ClassVar[tuple[str, ...]] = ("objective",)

@@ -3,7 +3,7 @@
 Where the engine shares this process's memory, reading here is all there is to it. On a cluster the files are read where
 the workers are (`tables.ingest`) and this process sees counts only, for every method that works query by query. What
 needs all rows in one order (methods in time order, dropped duplicates), works item by item, or samples the preferences
-of every annotator, is read here.
+of every annotator, is read here; so is what a ranker learns from, beside its features.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from distrank.contract import Model
 from distrank.engine.base import Engine, FileSource, Report
@@ -20,6 +20,7 @@ from distrank.errors import UsageError
 from distrank.store.owners import owned_name
 from distrank.tables.continuation import Past, continued
 from distrank.tables.encode import Duplicates
+from distrank.tables.feature_nodes import Training, with_training
 from distrank.tables.gold import AnyGold
 from distrank.tables.ingest import Ingested, ingest, ingested_shards
 from distrank.tables.judgments import Judgments
@@ -44,7 +45,7 @@ class Reading:
 def take_in(reading: Reading, model: Model, engine: Engine, root: Path, seed: int, report: Report) -> AnyJudgments:
     """Read the judgments; `root` is the output folder, which all workers must see."""
     source, columns, duplicates = reading.source, reading.columns, reading.duplicates
-    by_query = model.unit == "query" and model.split != "ordered"
+    by_query = model.unit == "query" and model.split != "ordered" and not model.features
     if engine.shares_memory or not by_query or duplicates != "keep" or reading.sparsity < 1.0:
         judgments = read_judgments(source, columns=dict(columns), duplicates=duplicates, report=report)
         return replace(judgments, sparsity=reading.sparsity, seed=seed)
@@ -67,6 +68,7 @@ def place(
     work: Path | None,
     past: Past | None,
     earlier: Earlier | None,
+    training: Training | None = None,
 ) -> Sharded:
     """Shards where the engine can take them: in memory, or in the folder `work`."""
     if isinstance(judgments, Ingested):
@@ -75,9 +77,12 @@ def place(
         return ingested_shards(
             judgments, work, engine.each, form=model.form, split=model.split, gold=gold, earlier=earlier
         )
-    sharded = build_shards(
-        judgments, form=model.form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
-    )
+    layout: dict[str, Any] = {"form": model.form, "unit": model.unit, "split": model.split}
+    if training is None:
+        sharded = build_shards(judgments, gold=gold, graded=model.graded, **layout)
+    else:
+        size = training.rows_per_shard(len(judgments))
+        sharded = with_training(build_shards(judgments, rows_per_shard=size, **layout), training, gold)
     if past is not None:
         sharded = continued(sharded, past)
     if earlier is not None:

@@ -150,13 +150,6 @@ def compare_methods(request: RemapRequest, engine: Engine, report: Report, folds
     return found.table()
 
 
-def score(run: str, features: str, target: Path) -> int:
-    """Rank all items of a features table by the ranker of a run; how many were written."""
-    ranker = read_ranker(resolve_run(run))
-    table = read_features(features)
-    return write_table(target, [_rankings(table, ranker.score(table))])
-
-
 def _read(request: RemapRequest) -> _Inputs:
     if request.method not in METHODS:
         raise UsageError(f"unknown method {request.method!r}; known: {', '.join(METHODS)}")

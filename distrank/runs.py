@@ -27,7 +27,7 @@ from distrank.errors import StoreError, UsageError
 from distrank.fit import CheckpointStore, Fit, fit
 from distrank.identity import arithmetic_versions, code_digest, machine, short_hash, versions
 from distrank.intake import AnyJudgments, Reading, discard, place, take_in
-from distrank.models import make_model
+from distrank.models import MODELS, get_model, make_model
 from distrank.records import Record
 from distrank.settings import parse_settings, setting, settings_dict
 from distrank.store.checkpoints import CheckpointFolder
@@ -36,9 +36,12 @@ from distrank.store.learned import FOLDER as MODEL_FOLDER
 from distrank.store.learned import LearnedUnits, write_learned
 from distrank.store.progress import progress_file
 from distrank.store.publish import RUN_FILE, OutputFolder, PublishedRun, resolve_run
+from distrank.tables.annotator_info import read_annotator_info
 from distrank.tables.continuation import Past, last_timestamp
 from distrank.tables.evidence import collect_evidence
 from distrank.tables.export import write_csv
+from distrank.tables.feature_nodes import Training
+from distrank.tables.features import read_features
 from distrank.tables.gold import AnyGold, read_gold
 from distrank.tables.items import merged_items
 from distrank.tables.judgments import Judgments
@@ -85,6 +88,8 @@ class Request:
     seed: int = 0
     columns: Mapping[str, str] = field(default_factory=dict)
     gold: str | None = None
+    features: str | None = None  # for methods that learn a ranker
+    annotator_info: str | None = None
     max_rejected: float = MAX_REJECTED
     resume: bool = False
     refuse_stale: bool = True  # to resume where there are checkpoints of something else only is an error
@@ -118,6 +123,7 @@ class Task:
     past: Past | None = None  # what an earlier run left, if this one goes on from it with new judgments alone
     lineage: tuple[dict[str, Any], ...] = ()  # the judgments that went into that: run, content, order, count
     earlier: Earlier | None = None  # what an earlier run found, if this one looks at all judgments but starts there
+    training: Training | None = None  # what a ranker learns from besides judgments
 
     @property
     def run_id(self) -> str:
@@ -156,6 +162,7 @@ def prepare(request: Request, output: OutputFolder, engine: Engine, stages: Stag
     """Read what a request is about, and settle what its result depends on; what was read goes with the context."""
     model, input_settings = split_settings(request.method, request.settings)
     model, earlier = started_model(model)
+    check_training(model, features=request.features is not None)
     with stages("read"):
         reading = Reading(request.source, request.columns, input_settings.duplicates, input_settings.sparsity)
         judgments = take_in(reading, model, engine, output.root, request.seed, stages.report)
@@ -163,10 +170,31 @@ def prepare(request: Request, output: OutputFolder, engine: Engine, stages: Stag
         with stages("identify"):
             judgments.check_limit(request.max_rejected)
             gold = read_gold(request.gold) if request.gold is not None else None
+            training = read_training(request)
             identity = identity_of(judgments, gold, model, input_settings, request.seed)
-        yield Task(request, judgments, gold, model, identity, earlier=earlier)
+            identity |= {} if training is None else training.identity
+        yield Task(request, judgments, gold, model, identity, earlier=earlier, training=training)
     finally:
         discard(judgments)
+
+
+def read_training(request: Request) -> Training | None:
+    """What a ranker learns from, if features are given."""
+    if request.features is None:
+        return None
+    info = request.annotator_info
+    return Training(read_features(request.features), None if info is None else read_annotator_info(info))
+
+
+def check_training(model: Model, *, features: bool) -> None:
+    """Methods that learn rankers need features, and others have no use for them."""
+    if model.features and not features:
+        raise UsageError(
+            f"{model.name} learns a ranker: use `distrank learn` with the features of the items (--features)"
+        )
+    if features and not model.features:
+        learners = ", ".join(name for name in MODELS if get_model(name).features)
+        raise UsageError(f"{model.name} does not learn a ranker; methods that do: {learners}")
 
 
 def carry_out(
@@ -197,6 +225,7 @@ def carry_out(
             seed=request.seed,
             past=task.past,
             earlier=task.earlier,
+            training=task.training,
             work=folder / "work",
             parts=folder / "parts",
             checkpoints=checkpoints,
@@ -247,15 +276,16 @@ def fit_judgments(
     seed: int,
     past: Past | None = None,
     earlier: Earlier | None = None,
+    training: Training | None = None,
     work: Path | None = None,
     parts: Path | None = None,
     checkpoints: CheckpointStore | None = None,
     resume: bool = False,
 ) -> tuple[Sharded, Fit]:
-    """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
+    """Shard, place and fit. `past`, `earlier` and `training` are as in `Task`; `work` is where shards go if
     the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
-        sharded = place(judgments, gold, model, engine, work, past, earlier)
+        sharded = place(judgments, gold, model, engine, work, past, earlier, training)
     if parts is not None:
         parts.mkdir()
     types = IdTypes(sharded.query_type, sharded.item_type)
@@ -348,6 +378,7 @@ def run_facts(
             "content": judgments.content,
             **({"order": identity["order"]} if "order" in identity else {}),
             "gold": identity["gold"],
+            **{name: identity[name] for name in ("features", "annotator_info") if name in identity},
             "read": counts.read,
             "accepted": counts.accepted,
             "rejected": counts.rejected,

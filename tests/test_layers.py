@@ -17,7 +17,7 @@ ROOMS = [
     "errors", "text", "faults", "records", "settings", "stats", "contract", "kernels",  # 1
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store", "trees",  # 3
-    "evaluate", "simulate", "changes", "active", "remap",  # 4
+    "evaluate", "simulate", "changes", "active", "remap", "rankers",  # 4
     "intake", "runs", "updates", "nightly", "remap_runs",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip

@@ -13,9 +13,11 @@ from distrank.cli import (
     aggregate,
     evaluate,
     inspect,
+    learn,
     next,  # noqa: A004
     nightly,
     remap,
+    score,
     simulate,
     simulate_active,
     submit,
@@ -54,7 +56,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, nightly, submit, remap, inspect, simulate, evaluate, next, simulate_active):
+    running = (aggregate, update, nightly, submit, learn, remap, score)
+    for module in (*running, inspect, simulate, evaluate, next, simulate_active):
         module.register(commands)
     return parser
 

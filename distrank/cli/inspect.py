@@ -14,6 +14,7 @@ from distrank.errors import UsageError
 TABLES = ("rankings", "annotators", "queries")
 CONVERGENCE = "convergence"
 MOST_EVIDENCE = 3  # annotators whose evidence is printed
+FEATURES = ("features",)
 
 
 def register(commands: Any) -> None:
@@ -180,7 +181,8 @@ def run_methods(options: argparse.Namespace) -> int:
             print_json({"name": model.name, "title": model.title, "paper": model.paper, "settings": settings})
             return 0
         say(f"{model.name}: {model.title}" + (f"  [{model.paper}]" if model.paper else ""))
-        say(f"reads {', '.join(model.accepts)}; estimates {model.estimates}; runs local and on Ray\n")
+        reads = ", ".join([*model.accepts, *FEATURES[: model.features]])
+        say(f"reads {reads}; estimates {model.estimates}; runs local and on Ray\n")
         rows = [
             [s["name"], "none" if s["default"] is None else str(s["default"]), s["help"], s["rule"]] for s in settings
         ]
@@ -191,8 +193,12 @@ def run_methods(options: argparse.Namespace) -> int:
         keys = ("name", "title", "paper", "accepts", "estimates")
         print_json([{key: getattr(model, key) for key in keys} for model in models])
         return 0
-    rows = [[m.name, m.title, m.paper, ", ".join(m.accepts), m.estimates, "local, Ray"] for m in models]
+    rows = [
+        [m.name, m.title, m.paper, ", ".join([*m.accepts, *FEATURES[: m.features]]), m.estimates, "local, Ray"]
+        for m in models
+    ]
     print_table("methods", ("name", "what it is", "paper", "reads", "estimates", "runs"), rows, longest=None)
+    say("Methods that read features learn a ranker: `distrank learn`. All others: `distrank aggregate`.")
     say(f"Rankers from noisy labels, by `distrank remap`: {', '.join(RANKERS)}.")
     say("`distrank methods NAME` lists the settings of one.")
     return 0

@@ -1,4 +1,4 @@
-"""`distrank remap` and `distrank score`: a ranker from noisy labels, and rankings from a ranker."""
+"""`distrank remap`: a ranker from noisy labels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,6 @@ decides how far. Trees of LightGBM are additional features of the linear ranker.
 source. Settings (--set name=value): `distrank methods both`.
 """
 RANKERS = ("both", "reweight", "remap")
-_SCORE = """\
-Rank the items of a features table by the ranker of a run: `query, item, rank, score`.
-
-  distrank score out/ --features docs.parquet --out scores.parquet
-"""
 
 
 def register(commands: Any) -> None:
@@ -56,18 +51,6 @@ def register(commands: Any) -> None:
     parser.add_argument("--workers", type=int, help="threads, or Ray CPUs, to use (default all)")
     add_output_options(parser)
     parser.set_defaults(command=run_remap)
-
-    score = commands.add_parser(
-        "score",
-        help="rank by a trained ranker",
-        description=_SCORE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    score.add_argument("run", metavar="RUN", help="an output folder (its latest run), a run folder, or a run id")
-    score.add_argument("--features", required=True, metavar="FILE", help="features of the items to rank")
-    score.add_argument("--out", type=Path, default=Path("scores.parquet"), help="default scores.parquet")
-    add_output_options(score)
-    score.set_defaults(command=run_score)
 
 
 def run_remap(options: argparse.Namespace) -> int:
@@ -103,17 +86,6 @@ def run_remap(options: argparse.Namespace) -> int:
     elif not options.quiet:
         _print_summary(published)
     return 0 if published.converged else 3
-
-
-def run_score(options: argparse.Namespace) -> int:
-    from distrank.remap_runs import score
-
-    count = score(options.run, options.features, options.out)
-    if options.json:
-        print_json({"path": str(options.out), "rows": count})
-    elif not options.quiet:
-        say(f"{options.out}: {count:,} items ranked")
-    return 0
 
 
 def _print_summary(published: Any) -> None:

@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-bt, tpp or remap")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-bt, ltrma, remap or tpp")
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("-h", "--help", action="store_true", dest="wants_help", help="show this help")
     parser.set_defaults(command=run, parser=parser)

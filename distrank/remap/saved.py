@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distrank.errors import InputError, StoreError
+from distrank.errors import StoreError
 from distrank.records import Array, load_record, save_record
 from distrank.remap.extension import Block, Scaling
 from distrank.remap.pipeline import Processing, Ranker
@@ -38,16 +38,7 @@ class SavedRanker:
 
     def score(self, features: Features) -> Array:
         """Scores of all items; their features must be those that the ranker was trained on, in any order."""
-        return average_score(self.blocks, self.weights, features.values[:, self._places(features)])
-
-    def _places(self, features: Features) -> list[int]:
-        missing = [name for name in self.features if name not in features.names]
-        if missing:
-            raise InputError(
-                f"{features.source}: the feature {missing[0]!r} is missing ({len(missing)} in all); the ranker was "
-                f"trained on {len(self.features)} features, {', '.join(self.features[:5])}, ..."
-            )
-        return [features.names.index(name) for name in self.features]
+        return average_score(self.blocks, self.weights, features.values[:, features.places(self.features)])
 
 
 def write_ranker(folder: Path, ranker: Ranker, features: tuple[str, ...]) -> list[str]:

@@ -5,13 +5,15 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt, remap, tpp
+from distrank.simulate import crowd_bt, ltrma, remap, tpp
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
+from distrank.simulate.ltrma import LTRMASimulation, simulate_ltrma
 from distrank.simulate.output import Simulated, Simulator
 from distrank.simulate.tpp import TPPCodes, TPPSimulation, simulate_tpp, tpp_codes
 
 SIMULATIONS: dict[str, Simulator] = {
     "crowd-bt": crowd_bt.SIMULATOR,
+    "ltrma": ltrma.SIMULATOR,
     "tpp": tpp.SIMULATOR,
     "remap": remap.SIMULATOR,
 }
@@ -29,6 +31,7 @@ __all__ = [
     "SIMULATIONS",
     "CrowdBTCodes",
     "CrowdBTSimulation",
+    "LTRMASimulation",
     "Simulated",
     "Simulator",
     "TPPCodes",
@@ -36,6 +39,7 @@ __all__ = [
     "crowd_bt_codes",
     "simulate",
     "simulate_crowd_bt",
+    "simulate_ltrma",
     "simulate_tpp",
     "tpp_codes",
 ]

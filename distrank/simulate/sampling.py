@@ -26,6 +26,10 @@ class Purpose(IntEnum):
     OUTCOMES = 4
     ORDER = 5
     QUERIES = 6
+    ITEMS = 20
+    EXPERTISE = 21
+    LABELS = 22
+    KNOWN = 23
 
 
 def stream(seed: int, purpose: Purpose) -> np.random.Generator:

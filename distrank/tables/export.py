@@ -1,4 +1,4 @@
-"""CSV beside Parquet, for people and spreadsheets."""
+"""CSV beside Parquet, for people and spreadsheets; scores as the name of their file asks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from distrank.errors import StoreError
 from distrank.text import FORMULA
 
 _HOSTILE = "^[" + re.escape("".join(FORMULA)) + "]"
@@ -22,6 +23,21 @@ def write_csv(target: Path, source: Path) -> None:
     with pa_csv.CSVWriter(target, _plain(file.schema_arrow)) as writer:
         for batch in file.iter_batches():
             writer.write_table(neutralised(pa.Table.from_batches([batch])))
+
+
+def write_scores(target: Path, table: pa.Table) -> None:
+    """Write a table as Parquet, or as CSV where the name says so; an older file is replaced when all is written."""
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.name.endswith(".csv"):
+            pa_csv.write_csv(neutralised(table), draft)
+        else:
+            pq.write_table(table, draft, compression="zstd")
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StoreError(f"{target}: cannot be written: {error.strerror}") from error
 
 
 def neutralised(table: pa.Table) -> pa.Table:

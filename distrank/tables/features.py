@@ -51,6 +51,16 @@ class Features:
     def __len__(self) -> int:
         return len(self.values)
 
+    def places(self, names: Sequence[str]) -> list[int]:
+        """The columns of these features; one that is missing is an error that names it."""
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise InputError(
+                f"{self.source}: the feature {missing[0]!r} is missing ({len(missing)} in all); the ranker was trained "
+                f"on {len(names)} features, {', '.join(names[:5])}, ..."
+            )
+        return [self.names.index(name) for name in names]
+
 
 @dataclass(frozen=True)
 class LabelColumns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,20 @@ from distrank.tables.ids import same_ids, show_id, whole_numbers
 from distrank.tables.judgments import Judgments
 
 
+class Coded(Protocol):
+    """A table whose ids have codes: judgments, or features."""
+
+    @property
+    def queries(self) -> pa.Array: ...
+
+    @property
+    def items(self) -> pa.Array: ...
+
+
 class GradeLookup:
     """Graded gold in the codes of the judgments; remembers which of its rows were asked for."""
 
-    def __init__(self, gold: Gold, judgments: Judgments) -> None:
+    def __init__(self, gold: Gold, judgments: Coded) -> None:
         self.gold = gold
         self.base = np.uint64(max(len(judgments.items), 1))
         query = codes_of(gold.source, "query", gold.query, judgments.queries)
@@ -58,7 +68,7 @@ class GradeLookup:
 class PairLookup:
     """Gold pairs in the codes of the judgments; remembers which of its rows were asked for."""
 
-    def __init__(self, gold: GoldPairs, judgments: Judgments) -> None:
+    def __init__(self, gold: GoldPairs, judgments: Coded) -> None:
         self.gold = gold
         self.base = np.uint64(max(len(judgments.items), 1))
         query = codes_of(gold.source, "query", gold.query, judgments.queries)
@@ -107,7 +117,7 @@ def _places(keys: Array, order: Array, wanted: Array) -> Array:
 Lookup: TypeAlias = GradeLookup | PairLookup
 
 
-def look_up(gold: AnyGold, judgments: Judgments) -> Lookup:
+def look_up(gold: AnyGold, judgments: Coded) -> Lookup:
     """Gold of either kind, in the codes of the judgments."""
     return PairLookup(gold, judgments) if isinstance(gold, GoldPairs) else GradeLookup(gold, judgments)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from crowds import crowd, degenerate, degenerate_rankings, degenerate_ratings, ranked_crowd, rated_crowd
+from ranked import NEED_GOLD, features_of, gold_of, rankings_of
 
 from distrank.contract import Model
 from distrank.engine.base import Engine, FileSource
@@ -21,10 +22,12 @@ from distrank.models import MODELS, get_model, make_model
 from distrank.records import digest
 from distrank.runs import finish_tables, result_tables
 from distrank.tables.evidence import collect_evidence
+from distrank.tables.feature_nodes import Training, with_training
+from distrank.tables.features import features_from_frame
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.outputs import IdTypes, annotators_table
 from distrank.tables.read import judgments_from_frame
-from distrank.tables.shards import build_shards
+from distrank.tables.shards import Sharded, build_shards
 
 # Settings that change what a model computes obey the laws as well: `name[setting=value]`, several with semicolons.
 VARIANTS = (
@@ -32,6 +35,9 @@ VARIANTS = (
     "crowd-bt[quality_prior=4,2]",
     "crowd-bt[ties=davidson]",
     "crowd-bt-online[ties=drop]",
+    "ltrma[exact_items=2;samples=60]",
+    "ltrma[w_step=expectation;max_iterations=4]",
+    "ltrma[top_k=3;samples=60;w_step=expectation;max_iterations=4]",
     "thurstone[annotator_quality=equal;ties=drop]",
     "thurstone[quality_prior=2,1]",
 )
@@ -101,6 +107,25 @@ class Outcome:
         return digest([dict(self.fit.theta), *trace, *columns, *ids])
 
 
+def shards_for(
+    model: Model | type[Model],
+    frame: pd.DataFrame,
+    *,
+    gold: pd.DataFrame | None = None,
+    rows_per_shard: int = 250_000,
+) -> Sharded:
+    """Preferences in the form that the model takes, with what else it needs."""
+    layout: dict[str, Any] = {"form": model.form, "unit": model.unit, "split": model.split}
+    layout |= {"rows_per_shard": rows_per_shard, "graded": model.graded}
+    if model.features:
+        known = gold_of(frame) if model.name in NEED_GOLD else gold
+        truth = gold_from_frame(known) if known is not None else None
+        plain = build_shards(judgments_from_frame(rankings_of(frame)), **layout)
+        return with_training(plain, Training(features_from_frame(features_of(frame))), truth)
+    truth = gold_from_frame(gold) if gold is not None else None
+    return build_shards(judgments_from_frame(frame), gold=truth, **layout)
+
+
 def run_model(
     name: str,
     frame: pd.DataFrame,
@@ -117,17 +142,7 @@ def run_model(
     """Fit one model; `rows_per_shard` makes several shards, or parts of a query, out of a small table."""
     method, own = parsed(name)
     model = make_model(method, {**own, **(settings or {})})
-    judgments = judgments_from_frame(frame)
-    truth = gold_from_frame(gold) if gold is not None else None
-    sharded = build_shards(
-        judgments,
-        form=model.form,
-        unit=model.unit,
-        split=model.split,
-        gold=truth,
-        graded=model.graded,
-        rows_per_shard=rows_per_shard,
-    )
+    sharded = shards_for(model, frame, gold=gold, rows_per_shard=rows_per_shard)
     source: Any = sharded.source if work is None else FileSource.write(work, sharded.source)
     types = IdTypes(sharded.query_type, sharded.item_type)
     main = partial(

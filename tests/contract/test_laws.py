@@ -15,7 +15,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from crowds import crowd
-from harness import ALL, Outcome, degenerate_for, judgments_for, model_of, models_under, models_with, run_model
+from harness import (
+    ALL,
+    Outcome,
+    degenerate_for,
+    judgments_for,
+    model_of,
+    models_under,
+    models_with,
+    run_model,
+    shards_for,
+)
 
 from distrank.contract import EVIDENCE, Step
 from distrank.engine.base import Engine
@@ -23,8 +33,6 @@ from distrank.engine.local import LocalEngine, LocalPlacement
 from distrank.models import MODELS, get_model
 from distrank.records import Array, Record, digest
 from distrank.store.checkpoints import CheckpointFolder
-from distrank.tables.read import judgments_from_frame
-from distrank.tables.shards import build_shards
 
 DETERMINISTIC = models_with(sampled=False)
 UNORDERED = models_with(ordered=False)
@@ -188,9 +196,7 @@ def test_evidence_is_made_of_judgments_of_the_suspects(name: str, cut: int) -> N
 def test_nothing_that_was_given_is_changed(name: str) -> None:
     frame = judgments_for(name, 9)
     before = frame.copy(deep=True)
-    judgments = judgments_from_frame(frame)
-    model = model_of(name)
-    sharded = build_shards(judgments, form=model.form, unit=model.unit, graded=model.graded, rows_per_shard=150)
+    sharded = shards_for(model_of(name), frame, rows_per_shard=150)
     shards = [shard for kind in sharded.source.sets.values() for shard in kind]
     digest_before = digest(shards)
     run_model(name, frame, rows_per_shard=150)
@@ -246,6 +252,27 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
         "dawid-skene": {},
         "glad": {},
         "majority": {"objective": "a count has no objective"},
+        "listmle": {
+            "weights": "the ranker learns from gold, which has no weights",
+            "splitting": "the ranking of a query is learned as a whole",
+            "relabelling": "items of equal relevance are put in an order that is drawn from their places",
+        },
+        "lregma": {
+            "weights": "a ranking is one judgment of all its items; rows of it cannot count more than others",
+            "splitting": "places in the list of a query are counted in the whole list",
+        },
+        "ltrma": {
+            "weights": "a ranking is one judgment of all its items; rows of it cannot count more than others",
+            "relabelling": "rankings that are exactly as probable are decided by the order of the items' ids",
+            "splitting": "the ranking of a query is estimated as a whole",
+            "objective": "the paper's step for w maximises the best ranking's probability; expectation is monotone",
+        },
+        "ltrma-d": {
+            "weights": "a ranking is one judgment of all its items; rows of it cannot count more than others",
+            "relabelling": "rankings that are exactly as probable are decided by the order of the items' ids",
+            "splitting": "the ranking of a query is estimated as a whole",
+            "objective": "the paper's step for w maximises the best ranking's probability; expectation is monotone",
+        },
         "majority-bt": {},
         "thurstone": {},
         "tpp": {},
