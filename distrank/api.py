@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -96,7 +96,7 @@ class Aggregator:
 
     def fit(
         self,
-        judgments: pd.DataFrame | pa.Table,
+        judgments: pd.DataFrame | pa.Table | Sequence[pd.DataFrame | pa.Table],
         *,
         gold: pd.DataFrame | pa.Table | None = None,
         columns: Mapping[str, str] | None = None,
@@ -105,7 +105,7 @@ class Aggregator:
         max_rejected: float = MAX_REJECTED,
         report: Report | None = None,
     ) -> Result:
-        """Fit on a table of preferences, ratings or rankings.
+        """Fit on a table of preferences, ratings or rankings, or on several of them together.
 
         `engine` is "local", "ray" (a Ray of its own, or the one of the job that this is), or an engine from
         `distrank.engine.choose.open_engine` that is kept open for several fits.

@@ -244,8 +244,9 @@ def fit_judgments(
     """Shard, place and fit. `past` and `earlier` are what an earlier run left (see `Task`); `work` where shards go if
     the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
+        form = model.form_for(judgments.form)
         sharded = build_shards(
-            judgments, form=model.form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
+            judgments, form=form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
         )
         if past is not None:
             sharded = continued(sharded, past)

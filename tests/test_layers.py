@@ -18,7 +18,7 @@ ROOMS = [
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store",  # 3
     "evaluate", "simulate", "changes",  # 4
-    "runs", "updates", "nightly",  # 5
+    "runs", "updates", "nightly", "stress", "plot",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip
 ONLY_IN = {"ray": "engine/ray/", "lightgbm": "trees"}

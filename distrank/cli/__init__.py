@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from distrank.cli import aggregate, evaluate, inspect, nightly, simulate, update
+from distrank.cli import aggregate, evaluate, inspect, nightly, simulate, stress, update
 from distrank.errors import DistrankError, UsageError
 from distrank.identity import versions
 from distrank.text import shown
@@ -42,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (aggregate, update, nightly, inspect, simulate, evaluate):
+    for module in (aggregate, update, nightly, inspect, simulate, evaluate, stress):
         module.register(commands)
     return parser
 

@@ -14,6 +14,7 @@ _HELP = """\
 Simulate a crowd: judgments, and the truth behind them.
 
   distrank simulate crowd-bt --out crowd/ --items 100 --annotators 100 --pairs 400 --annotators-per-pair 10
+  distrank simulate crowd-agg --out crowd/ --malicious 0.5     half as many liars as honest annotators
   distrank simulate crowd-bt --help        all options of one simulator
 """
 
@@ -26,7 +27,7 @@ def register(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-bt")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-agg, crowd-bt, ...")
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("-h", "--help", action="store_true", dest="wants_help", help="show this help")
     parser.set_defaults(command=run, parser=parser)

@@ -5,11 +5,13 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt
+from distrank.simulate import crowd_agg, crowd_bt
+from distrank.simulate.crowd_agg import CrowdAggSimulation, simulate_crowd_agg
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
 from distrank.simulate.output import Simulated, Simulator
 
 SIMULATIONS: dict[str, Simulator] = {
+    "crowd-agg": crowd_agg.SIMULATOR,
     "crowd-bt": crowd_bt.SIMULATOR,
 }
 
@@ -24,11 +26,13 @@ def simulate(name: str, settings: Mapping[str, Any]) -> Simulated:
 
 __all__ = [
     "SIMULATIONS",
+    "CrowdAggSimulation",
     "CrowdBTCodes",
     "CrowdBTSimulation",
     "Simulated",
     "Simulator",
     "crowd_bt_codes",
     "simulate",
+    "simulate_crowd_agg",
     "simulate_crowd_bt",
 ]

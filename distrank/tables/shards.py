@@ -61,7 +61,7 @@ def build_shards(
 
     `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
     """
-    _check_form(judgments.form, form, unit, split)
+    _check_form(judgments, form, unit, split)
     derives, ordered = judgments.form != form, split == "ordered"
     units = find_units(judgments, unit)
     sizes = pairs_by_unit(units, judgments) if derives else rows_by_unit(units)
@@ -118,15 +118,17 @@ def build_shards(
     )
 
 
-def _check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
+def _check_form(judgments: Judgments, want: Form, unit: Unit, split: Split) -> None:
+    have = judgments.form
     if want not in (have, "preferences"):
         raise UsageError(f"this method needs {want}, and {have} cannot be turned into them")
     if unit == "item" and want == "preferences":
         raise UsageError("a method that works item by item takes ratings or rankings, not preferences")
-    if split == "ordered" and have != want:
+    if split == "ordered" and (have != want or judgments.derived):
+        source = have if have != want else "ratings or rankings"
         raise UsageError(
-            f"a method that reads judgments in time order takes {want} only: {want} that are derived from {have} have "
-            "no time of their own. Use a method without an order, or give preferences"
+            f"a method that reads judgments in time order takes {want} only: {want} that are derived from {source} "
+            "have no time of their own. Use a method without an order, or give preferences"
         )
 
 

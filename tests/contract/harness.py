@@ -117,9 +117,10 @@ def run_model(
     model = make_model(method, {**own, **(settings or {})})
     judgments = judgments_from_frame(frame)
     truth = gold_from_frame(gold) if gold is not None else None
+    form = model.form_for(judgments.form)
     sharded = build_shards(
         judgments,
-        form=model.form,
+        form=form,
         unit=model.unit,
         split=model.split,
         gold=truth,
