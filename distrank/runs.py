@@ -245,9 +245,7 @@ def fit_judgments(
     the engine cannot see this process's memory; `parts` where result tables go, or None to have them returned."""
     with stages("shard"):
         form = model.form_for(judgments.form)
-        sharded = build_shards(
-            judgments, form=form, unit=model.unit, split=model.split, gold=gold, graded=model.graded
-        )
+        sharded = build_shards(judgments, form=form, unit=model.unit, split=model.split, gold=gold, graded=model.graded)
         if past is not None:
             sharded = continued(sharded, past)
         if earlier is not None:

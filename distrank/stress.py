@@ -31,7 +31,8 @@ from distrank.metrics import MetricSettings, parse_metrics
 from distrank.models import get_model
 from distrank.records import Array
 from distrank.runs import Stages, fit_judgments, split_settings
-from distrank.tables.gold import Gold, GoldLookup
+from distrank.tables.gold import AnyGold, Gold
+from distrank.tables.gold_lookup import GradeLookup
 from distrank.tables.judgments import Judgments, judgments_from_codes
 
 KINDS = ("spammers", "malicious")
@@ -73,7 +74,7 @@ def parse_ratios(text: str, option: str = "--spammers") -> list[float]:
 
 def stress(
     judgments: Judgments,
-    gold: Gold,
+    gold: AnyGold,
     truth: Any,
     plan: Stress,
     engine: Engine,
@@ -127,10 +128,12 @@ def _columns(judgments: Judgments) -> dict[str, Array]:
     return {name: column for name in names if (column := getattr(judgments, name)) is not None}
 
 
-def _relevance(judgments: Judgments, gold: Gold) -> Array:
+def _relevance(judgments: Judgments, gold: AnyGold) -> Array:
     """Relevance of the items of every row, one row of the result per item column."""
-    lookup = GoldLookup(gold, judgments)
-    return np.stack([lookup(judgments.query, column) for column in judgments.item_columns])
+    if not isinstance(gold, Gold):
+        raise UsageError("gold pairs do not grade items: stress needs gold with query, item, relevance")
+    lookup = GradeLookup(gold, judgments)
+    return np.stack([lookup.grades(judgments.query, column) for column in judgments.item_columns])
 
 
 def _copied(judgments: Judgments, ratio: float, generator: np.random.Generator) -> tuple[Array, Array]:

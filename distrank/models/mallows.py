@@ -28,9 +28,9 @@ import numpy as np
 from distrank.contract import Info, Run, Traits
 from distrank.kernels import forms
 from distrank.kernels import mallows as kernels
+from distrank.models._leads import order_scores
 from distrank.models._opinions import OpinionModel
 from distrank.models._pairwise import prepared, rows_of
-from distrank.models._leads import order_scores
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 from distrank.stats import dense

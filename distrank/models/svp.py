@@ -23,8 +23,8 @@ import numpy as np
 
 from distrank.contract import Info, Run
 from distrank.kernels import svp as kernels
-from distrank.models._pairwise import PairwiseModel
 from distrank.models._leads import LeadsSettings, with_leads
+from distrank.models._pairwise import PairwiseModel
 from distrank.records import Array, Record, scalar
 from distrank.settings import setting
 

@@ -29,9 +29,12 @@ from distrank.tables.shards import build_shards
 # Settings that change what a model computes obey the laws as well: `name[setting=value]`, several with semicolons.
 VARIANTS = (
     "bradley-terry[ties=davidson]",
+    "crowd-agg[measure=rbp;pair_model=step]",
+    "crowd-agg[quality_scope=query;quality_prior=4,2]",
     "crowd-bt[quality_prior=4,2]",
     "crowd-bt[ties=davidson]",
     "crowd-bt-online[ties=drop]",
+    "mallows[exact_items=1]",
     "thurstone[annotator_quality=equal;ties=drop]",
     "thurstone[quality_prior=2,1]",
 )
