@@ -248,3 +248,57 @@ class Average(Aggregator):
     """The mean rating."""
 
     method = "average"
+
+
+class CrowdAgg(Aggregator):
+    """The order of best expected NDCG or RBP over annotators of estimated quality."""
+
+    method = "crowd-agg"
+
+
+class MedianRank(Aggregator):
+    """The median over annotators of the share of its contests that an item won."""
+
+    method = "median-rank"
+
+
+class Condorcet(Aggregator):
+    """A sort by the majority of every pair."""
+
+    method = "condorcet"
+
+
+class GreedyOrder(Aggregator):
+    """The item that leads most over the rest comes next."""
+
+    method = "greedy-order"
+
+
+class SVP(Aggregator):
+    """Scores from the rank-2 completion of the pairwise preferences."""
+
+    method = "svp"
+
+
+class EMElo(Aggregator):
+    """Pairs settled by EM over annotators, then Elo ratings in the order of time."""
+
+    method = "em-elo"
+
+
+class MPM(Aggregator):
+    """Multinomial preferences, with the adherence of every annotator."""
+
+    method = "mpm"
+
+
+class PlackettLuce(Aggregator):
+    """Scores from lists as series of choices."""
+
+    method = "plackett-luce"
+
+
+class Mallows(Aggregator):
+    """A consensus of lists by Kendall distance, with the dispersion of every annotator."""
+
+    method = "mallows"

@@ -188,7 +188,8 @@ def test_nothing_that_was_given_is_changed(name: str) -> None:
     before = frame.copy(deep=True)
     judgments = judgments_from_frame(frame)
     model = model_of(name)
-    sharded = build_shards(judgments, form=model.form, unit=model.unit, graded=model.graded, rows_per_shard=150)
+    form = model.form_for(judgments.form)
+    sharded = build_shards(judgments, form=form, unit=model.unit, graded=model.graded, rows_per_shard=150)
     shards = [shard for kind in sharded.source.sets.values() for shard in kind]
     digest_before = digest(shards)
     run_model(name, frame, rows_per_shard=150)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from pathlib import Path
 from typing import Any
 
 import literal_orders as literal
@@ -13,6 +14,7 @@ import pytest
 from crowds import crowd, rows
 from harness import Outcome, run_model
 
+from distrank.engine.base import Engine
 from distrank.kernels import mallows as mallows_kernels
 from distrank.kernels import mpm as mpm_kernels
 
@@ -264,3 +266,21 @@ def test_plackett_luce_maximises_the_likelihood_of_top_k_lists(unlisted: str) ->
         sides = [objective({**best, name: best[name] + side}) for side in (1e-4, -1e-4)]
         assert max(sides) < objective(best)
         assert abs(sides[0] - sides[1]) / 2e-4 < 1e-6
+
+
+@pytest.mark.parametrize("name", ["median-rank", "condorcet", "greedy-order", "svp", "mpm", "plackett-luce", "mallows"])
+def test_rankings_and_ratings_of_the_same_order_give_the_same_result(name: str) -> None:
+    ranked = full_rankings(12, annotators=9)
+    rated = ranked.assign(rating=10 - ranked["rank"]).drop(columns="rank")
+    as_ranked, as_rated = run_model(name, ranked), run_model(name, rated)
+    assert as_ranked.scores() == as_rated.scores()
+    assert as_ranked.qualities() == as_rated.qualities()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", ["median-rank", "plackett-luce", "mallows"])
+def test_lists_give_the_same_bytes_on_both_engines(name: str, ray_engine: Engine, tmp_path: Path) -> None:
+    frame = pd.concat([full_rankings(seed, items=12).assign(query=f"q{seed}") for seed in range(5)])
+    local = run_model(name, frame, rows_per_shard=90)
+    on_ray = run_model(name, frame, rows_per_shard=90, engine=ray_engine, work=tmp_path / "work")
+    assert on_ray.bytes() == local.bytes()
