@@ -1,6 +1,6 @@
 """CrowdAgg and the aggregation baselines on real and simulated crowds: the tables and figures of [Niu15], section 6.
 
-    DISTRANK_DATA=... python scripts/reproduce/crowdagg.py [--out docs/results/crowdagg.md] [--repeats 3]
+    DISTRANK_DATA=... python scripts/reproduce/crowdagg.py [--repeats 3] [--ratios 0:1:0.25]
 
 Real data: trec2011-task1 and web-relevance (ratings with gold), faceage (preferences, gold = age). Items without gold
 are left out of the lists before they are measured. Relevant are items of grade 1 or more (2 or more on web-relevance,
@@ -33,7 +33,7 @@ from distrank.models import MODELS, get_model
 from distrank.plot import line_charts
 from distrank.runs import Stages, annotators_of, fit_judgments, split_settings
 from distrank.simulate import simulate_crowd_agg
-from distrank.stress import Stress, stress
+from distrank.stress import Stress, parse_ratios, stress
 from distrank.tables.gold import gold_from_frame
 from distrank.tables.judgments import Judgments
 from distrank.tables.read import judgments_from_frame
@@ -217,12 +217,11 @@ def quality_divergence(engine: LocalEngine, seeds: int) -> list[str]:
             *table(["method", "KL"], rows), ""]  # fmt: skip
 
 
-def stress_curves(data: Data, engine: LocalEngine, repeats: int, folder: Path) -> list[str]:
+def stress_curves(data: Data, engine: LocalEngine, repeats: int, ratios: list[float], folder: Path) -> list[str]:
     """Figures 3 and 4."""
     chosen = ("greedy-order", "condorcet", "bradley-terry", "mpm", "crowd-bt", "crowd-agg")
     methods: dict[str, dict[str, Any]] = {name: {"method": name} for name in chosen}
     methods["crowd-agg step"] = {"method": "crowd-agg", "pair_model": "step"}
-    ratios = [0.0, 0.25, 0.5, 0.75, 1.0]
     names = ("ndcg@10", "p@10", "map", "rbp")
     plan = Stress(methods, {"spammers": ratios, "malicious": ratios}, names, repeats)
     judgments, gold = judgments_from_frame(data.judgments), gold_from_frame(data.gold)
@@ -253,7 +252,6 @@ def cost_table(engine: LocalEngine) -> list[str]:
         "100 queries, 190 items, 43 annotators x 40": (100, 190, 43, 40),
         "1 query, 2,000 items, 200 annotators x 50": (1, 2_000, 200, 50),
         "1 query, 8,000 items, 200 annotators x 50": (1, 8_000, 200, 50),
-        "1 query, 8,000 items, 800 annotators x 50": (1, 8_000, 800, 50),
     }
     columns: dict[str, list[str]] = {}
     for size, shape in sizes.items():
@@ -328,24 +326,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/results/crowdagg.md"))
     parser.add_argument("--repeats", type=int, default=3, help="crowds per ratio and seeds of simulations")
+    parser.add_argument("--ratios", default="0:1:0.25", help="of added annotators, as in distrank stress")
     options = parser.parse_args()
-    folder = os.environ.get("DISTRANK_DATA")
-    command = f"python scripts/reproduce/crowdagg.py --repeats {options.repeats}"
+    command = f"python scripts/reproduce/crowdagg.py --repeats {options.repeats} --ratios {options.ratios}"
     lines = ["# CrowdAgg and the aggregation baselines", "", f"Command: `{command}`", ""]
     with LocalEngine(2) as engine:
-        lines += simulated(engine, options.repeats)
-        lines += quality_divergence(engine, options.repeats)
-        lines += [*speed_targets(engine), *crossover()]
-        if folder is None:
-            lines += ["DISTRANK_DATA was not set: no real data.", ""]
-        else:
-            for data in real_data(Path(folder)):
-                lines += accuracy_table(data, engine)
-                if data.name == "trec2011-task1":
-                    lines += equal_against_estimate(data, engine)
-                    lines += stress_curves(data, engine, options.repeats, options.out.parent)
-        lines += cost_table(engine)
-    options.out.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        for section in sections(engine, options.repeats, options.ratios, options.out.parent):
+            lines += section
+            options.out.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def sections(engine: LocalEngine, repeats: int, ratios: str, folder: Path) -> Iterator[list[str]]:
+    """One after the other: what was measured is written even if a later section is interrupted."""
+    yield [*speed_targets(engine), *crossover()]
+    place = os.environ.get("DISTRANK_DATA")
+    if place is None:
+        yield ["DISTRANK_DATA was not set: no real data.", ""]
+    for data in real_data(Path(place)) if place else ():
+        yield accuracy_table(data, engine)
+        if data.name == "trec2011-task1":
+            yield equal_against_estimate(data, engine)
+    yield simulated(engine, repeats)
+    yield quality_divergence(engine, repeats)
+    if place is not None:
+        yield stress_curves(next(real_data(Path(place))), engine, repeats, parse_ratios(ratios), folder)
+    yield cost_table(engine)
 
 
 if __name__ == "__main__":
