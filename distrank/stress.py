@@ -65,8 +65,10 @@ def parse_ratios(text: str, option: str = "--spammers") -> list[float]:
     except ValueError:
         numbers = []
     if ":" in text:
-        begin, end, step = numbers if len(numbers) == 3 and numbers[2] > 0 else (1.0, 0.0, 1.0)
-        numbers = [round(begin + k * step, 10) for k in range(int((end - begin) / step + 1e-9) + 1)]
+        whole = len(numbers) == 3 and numbers[2] > 0
+        begin, end, step = numbers if whole else (0.0, 0.0, 1.0)
+        count = int((end - begin) / step + 1e-9) + 1 if whole else 0
+        numbers = [round(begin + k * step, 10) for k in range(count)]
     if not numbers or min(numbers) < 0 or not np.isfinite(numbers).all():
         raise UsageError(f"{option} {text!r}: expected FROM:TO:STEP or a list such as 0,0.5,1, none below 0")
     return numbers
