@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,7 +108,7 @@ class Aggregator:
 
     def fit(
         self,
-        judgments: pd.DataFrame | pa.Table,
+        judgments: pd.DataFrame | pa.Table | Sequence[pd.DataFrame | pa.Table],
         *,
         gold: pd.DataFrame | pa.Table | None = None,
         columns: Mapping[str, str] | None = None,
@@ -117,7 +117,7 @@ class Aggregator:
         max_rejected: float = MAX_REJECTED,
         report: Report | None = None,
     ) -> Result:
-        """Fit on a table of preferences, ratings or rankings.
+        """Fit on a table of preferences, ratings or rankings, or on several of them together.
 
         `engine` is "local", "ray" (a Ray of its own, or the one of the job that this is), or an engine from
         `distrank.engine.choose.open_engine` that is kept open for several fits.
@@ -327,3 +327,57 @@ class LRegMA(Learner):
     """A ranker by regression on ranks, with the precision of every annotator."""
 
     method = "lregma"
+
+
+class CrowdAgg(Aggregator):
+    """The order of best expected NDCG or RBP over annotators of estimated quality."""
+
+    method = "crowd-agg"
+
+
+class MedianRank(Aggregator):
+    """The median over annotators of the share of its contests that an item won."""
+
+    method = "median-rank"
+
+
+class Condorcet(Aggregator):
+    """A sort by the majority of every pair."""
+
+    method = "condorcet"
+
+
+class GreedyOrder(Aggregator):
+    """The item that leads most over the rest comes next."""
+
+    method = "greedy-order"
+
+
+class SVP(Aggregator):
+    """Scores from the rank-2 completion of the pairwise preferences."""
+
+    method = "svp"
+
+
+class EMElo(Aggregator):
+    """Pairs settled by EM over annotators, then Elo ratings in the order of time."""
+
+    method = "em-elo"
+
+
+class MPM(Aggregator):
+    """Multinomial preferences, with the adherence of every annotator."""
+
+    method = "mpm"
+
+
+class PlackettLuce(Aggregator):
+    """Scores from lists as series of choices."""
+
+    method = "plackett-luce"
+
+
+class Mallows(Aggregator):
+    """A consensus of lists by Kendall distance, with the dispersion of every annotator."""
+
+    method = "mallows"

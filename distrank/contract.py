@@ -144,6 +144,7 @@ class Model(ABC):
     paper: ClassVar[str] = ""
     estimates: ClassVar[str] = ""
     form: ClassVar[Form] = "preferences"  # what its shards hold; other forms are turned into it where meaningful
+    native: ClassVar[tuple[Form, ...]] = ()  # further forms that its shards may hold, as they were given
     accepts: ClassVar[tuple[Form, ...]] = ("preferences", "ratings", "rankings")
     unit: ClassVar[Literal["query", "item"]] = "query"
     split: ClassVar[Literal["rows", "annotator", "never", "ordered"]] = "rows"  # how units too large are cut
@@ -162,6 +163,11 @@ class Model(ABC):
     def max_iterations(self) -> int:
         """Where the loop ends without convergence."""
         return int(getattr(self.settings, "max_iterations", 1))
+
+    @classmethod
+    def form_for(cls, given: Form) -> Form:
+        """What its shards hold where judgments of a form are given."""
+        return given if given in cls.native else cls.form
 
     def prepare(self, shard: Record) -> Record:
         """Static arrays derived from the shard, made once at loading: neither state nor checkpoint."""

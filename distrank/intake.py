@@ -3,7 +3,7 @@
 Where the engine shares this process's memory, reading here is all there is to it. On a cluster the files are read where
 the workers are (`tables.ingest`) and this process sees counts only, for every method that works query by query. What
 needs all rows in one order (methods in time order, dropped duplicates), works item by item, or samples the preferences
-of every annotator, is read here; so is what a ranker learns from, beside its features.
+of every annotator, is read here; so are files of several forms, and what a ranker learns from, beside its features.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from distrank.tables.continuation import Past, continued
 from distrank.tables.encode import Duplicates
 from distrank.tables.feature_nodes import Training, with_training
 from distrank.tables.gold import AnyGold
-from distrank.tables.ingest import Ingested, ingest, ingested_shards
+from distrank.tables.ingest import Ingested, SeveralFormsError, ingest, ingested_shards
 from distrank.tables.judgments import Judgments
 from distrank.tables.read import read_judgments
 from distrank.tables.shards import Sharded, build_shards
@@ -55,6 +55,9 @@ def take_in(reading: Reading, model: Model, engine: Engine, root: Path, seed: in
     folder = root / "staging" / owned_name("ingest")
     try:
         return ingest(source, columns, folder, engine.each)
+    except SeveralFormsError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return read_judgments(source, columns=dict(columns), report=report)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -71,13 +74,12 @@ def place(
     training: Training | None = None,
 ) -> Sharded:
     """Shards where the engine can take them: in memory, or in the folder `work`."""
+    form = model.form_for(judgments.form)
     if isinstance(judgments, Ingested):
         if work is None:
             raise UsageError(f"the {engine.name} engine needs a folder for its shards")
-        return ingested_shards(
-            judgments, work, engine.each, form=model.form, split=model.split, gold=gold, earlier=earlier
-        )
-    layout: dict[str, Any] = {"form": model.form, "unit": model.unit, "split": model.split}
+        return ingested_shards(judgments, work, engine.each, form=form, split=model.split, gold=gold, earlier=earlier)
+    layout: dict[str, Any] = {"form": form, "unit": model.unit, "split": model.split}
     if training is None:
         sharded = build_shards(judgments, gold=gold, graded=model.graded, **layout)
     else:

@@ -18,7 +18,7 @@ ROOMS = [
     "models", "metrics", "engine",  # 2
     "fit", "identity", "tables", "store", "trees",  # 3
     "evaluate", "simulate", "changes", "active", "remap", "rankers",  # 4
-    "intake", "runs", "updates", "nightly", "remap_runs",  # 5
+    "intake", "runs", "updates", "nightly", "remap_runs", "stress", "plot",  # 5
     "api", "cli",  # 6
 ]  # fmt: skip
 ONLY_IN = {"ray": "engine/ray/", "lightgbm": "trees"}

@@ -20,6 +20,7 @@ from distrank.cli import (
     score,
     simulate,
     simulate_active,
+    stress,
     submit,
     update,
 )
@@ -57,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     running = (aggregate, update, nightly, submit, learn, remap, score)
-    for module in (*running, inspect, simulate, evaluate, next, simulate_active):
+    for module in (*running, inspect, simulate, evaluate, stress, next, simulate_active):
         module.register(commands)
     return parser
 

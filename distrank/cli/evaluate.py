@@ -9,14 +9,16 @@ from typing import Any
 
 from distrank.cli.options import add_output_options
 from distrank.cli.terminal import print_json, say
-from distrank.errors import DistrankError, StoreError
+from distrank.errors import DistrankError, StoreError, UsageError
 
 _HELP = """\
-Compare rankings with the truth: pair accuracy, Kendall tau, NDCG@k, MAP, P@k, RBP; the mean over queries, or per query.
+Compare rankings with the truth: pair accuracy, Kendall tau, NDCG@k, kappa-NDCG@k, MAP, P@k, RBP; the mean over queries,
+or per query.
 
   distrank evaluate out/ --gold gold.csv
   distrank evaluate out/ other-out/ rankings.csv --gold gold.csv --metrics accuracy,ndcg@5,ndcg@10
   distrank evaluate out/ --gold gold.csv --per-query --csv > queries.csv
+  distrank evaluate new/ old/ --gold gold.csv --significance     is new/ better than old/, beyond the luck of queries?
 
 Ties in the score count as wrong in `accuracy` (strict comparison) and go by rank elsewhere; items without gold are not
 relevant in ndcg, map, p and rbp unless --judged-only, and are left out of accuracy and kendall.
@@ -38,13 +40,28 @@ def register(commands: Any) -> None:
     parser.add_argument("--persistence", type=float, default=0.95, metavar="P", help="of RBP (default 0.95)")
     parser.add_argument("--judged-only", action="store_true", help="leave items without gold out of the rankings first")
     parser.add_argument("--per-query", action="store_true", help="one row per query instead of means")
+    parser.add_argument(
+        "--significance", action="store_true", help="every run against a base: paired t-test and randomisation test"
+    )
+    parser.add_argument("--base", metavar="RUN", help="the run that others are tested against (default: the first)")
+    parser.add_argument("--flips", type=int, default=10_000, metavar="N", help="of the randomisation test")
+    parser.add_argument("--seed", type=int, default=0, help="of the randomisation test (default 0)")
     parser.add_argument("--csv", action="store_true", help="print CSV")
     add_output_options(parser)
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from distrank.evaluate import compare, comparison_dict, comparison_text, evaluation_text, queries_text, table_csv
+    from distrank.evaluate import (
+        compare,
+        comparison_dict,
+        comparison_text,
+        evaluation_text,
+        queries_text,
+        table_csv,
+        table_rows,
+        table_text,
+    )
     from distrank.metrics import DEFAULT_METRICS, MetricSettings
 
     settings = MetricSettings(
@@ -53,10 +70,13 @@ def run(options: argparse.Namespace) -> int:
     gold = _read_gold(options.gold)
     rankings = _named([_read_rankings(name) for name in options.runs])
     comparison = compare(rankings, gold, options.metrics or DEFAULT_METRICS, settings=settings)
+    tests = _tests(comparison, options)
     if options.json:
-        print_json({"gold": options.gold, **comparison_dict(comparison, per_query=options.per_query)})
+        shown = {} if tests is None else {"significance": table_rows(tests)}
+        print_json({"gold": options.gold, **comparison_dict(comparison, per_query=options.per_query), **shown})
     elif options.csv:
-        sys.stdout.write(table_csv(_per_query(comparison) if options.per_query else comparison.table))
+        table = _per_query(comparison) if options.per_query else comparison.table
+        sys.stdout.write(table_csv(table if tests is None else tests))
     elif options.per_query:
         for name, one in comparison.runs.items():
             say(f"{name}\n{queries_text(one)}\n")
@@ -64,7 +84,22 @@ def run(options: argparse.Namespace) -> int:
         say(evaluation_text(next(iter(comparison.runs.values()))))
     else:
         say(comparison_text(comparison))
+    if tests is not None and not options.json and not options.csv:
+        say(f"\n{table_text(tests)}")
     return 0
+
+
+def _tests(comparison: Any, options: argparse.Namespace) -> Any:
+    """The table of tests, if asked for."""
+    if not options.significance:
+        return None
+    if len(comparison.runs) < 2:
+        raise UsageError("--significance compares runs: give at least two")
+    from distrank.evaluate import significance
+
+    names = dict(zip(options.runs, comparison.runs, strict=True))
+    base = names.get(options.base, options.base)
+    return significance(comparison, base, flips=options.flips, seed=options.seed)
 
 
 def _per_query(comparison: Any) -> Any:

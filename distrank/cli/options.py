@@ -19,7 +19,12 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def add_input_options(parser: argparse.ArgumentParser, *, gold: bool = True) -> None:
     """The judgments and how to read them."""
-    parser.add_argument("judgments", help="a file (csv, csv.gz, parquet, jsonl, arrow), a folder of them, or a URI")
+    parser.add_argument(
+        "judgments",
+        nargs="+",
+        help="a file (csv, csv.gz, parquet, jsonl, arrow), a folder of them, or a URI; several of them may be ratings, "
+        "preferences and rankings of the same annotators",
+    )
     parser.add_argument(
         "--columns", metavar="NAME=COLUMN,...", default="", help="rename columns, e.g. query=topic,annotator=worker"
     )

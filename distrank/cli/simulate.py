@@ -16,7 +16,8 @@ Simulate a crowd: judgments, and the truth behind them.
   distrank simulate crowd-bt --out crowd/ --items 100 --annotators 100 --pairs 400 --annotators-per-pair 10
   distrank simulate tpp --out crowd/ --dataset DOC30SR0.05DEMO1   queries of several domains
   distrank simulate remap --out crowd/                     noisy labels with features and graded truth
-  distrank simulate crowd-bt --help                        all options of one simulator
+  distrank simulate crowd-agg --out crowd/ --malicious 0.5     half as many liars as honest annotators
+  distrank simulate crowd-bt --help        all options of one simulator
 """
 
 
@@ -28,7 +29,7 @@ def register(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-bt, ltrma, remap or tpp")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="crowd-agg, crowd-bt, ltrma, remap or tpp")
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument("-h", "--help", action="store_true", dest="wants_help", help="show this help")
     parser.set_defaults(command=run, parser=parser)

@@ -11,17 +11,21 @@ from distrank.evaluate.render import (
     table_rows,
     table_text,
 )
+from distrank.evaluate.significance import PairedTest, paired_test, significance
 
 __all__ = [
     "Comparison",
     "Evaluation",
+    "PairedTest",
     "compare",
     "comparison_dict",
     "comparison_text",
     "evaluate",
     "evaluation_dict",
     "evaluation_text",
+    "paired_test",
     "queries_text",
+    "significance",
     "table_csv",
     "table_rows",
     "table_text",

@@ -8,6 +8,7 @@ from functools import cache
 
 from distrank.errors import UsageError
 from distrank.metrics.binary import average_precision, precision_at, rank_biased_precision
+from distrank.metrics.kappa import kappa_lists
 from distrank.metrics.ndcg import ndcg
 from distrank.metrics.pairs import kendall_tau, pair_accuracy, pair_counts
 from distrank.metrics.queries import JudgedQueries, ranked_lists
@@ -19,11 +20,12 @@ KNOWN = {
     "accuracy": "share of the pairs of different relevance that are scored in the true order (a tie in score is not)",
     "kendall": "Kendall's tau-b between scores and relevance",
     "ndcg": "normalised discounted cumulative gain; ndcg@k looks at the first k items",
+    "kappa-ndcg": "ndcg by the order of relevance alone: grades (n - items more relevant) / n, exponential gain",
     "map": "average precision",
     "p": "precision among the first k items, written p@k",
     "rbp": "rank-biased precision",
 }
-WITH_CUT = ("ndcg", "p")
+WITH_CUT = ("ndcg", "kappa-ndcg", "p")
 DEFAULT_METRICS = ("accuracy", "kendall", "ndcg", "map", "p", "rbp")
 DEFAULT_CUTS = (10,)
 
@@ -55,7 +57,8 @@ class Metric:
 def parse_metrics(names: str | Iterable[str], k: Sequence[int] = ()) -> tuple[Metric, ...]:
     """Metrics from names, or from one text with commas; repeated ones once, in the order given.
 
-    `ndcg` and `p` without a cut are taken at every cut of `k`; with no `k`, `ndcg` reads the whole list.
+    `ndcg`, `kappa-ndcg` and `p` without a cut are taken at every cut of `k`; with no `k`, the first two read the whole
+    list.
     """
     parts = names.split(",") if isinstance(names, str) else names
     metrics = [metric for part in parts for metric in _parse(part.strip().lower(), k)]
@@ -80,6 +83,8 @@ def measure_all(
                 return kendall_tau(counts())
             case "ndcg":
                 return ndcg(lists(), metric.cut, exponential=settings.gain == "exponential")
+            case "kappa-ndcg":
+                return ndcg(kappa_lists(lists()), metric.cut)
             case "map":
                 return average_precision(lists(), threshold=settings.threshold)
             case "p" if metric.cut is not None:
@@ -99,7 +104,7 @@ def _parse(name: str, k: Sequence[int]) -> list[Metric]:
         if measure not in WITH_CUT:
             raise UsageError(f"metric {name!r}: {measure} reads the whole list and takes no @k")
         return [Metric(measure, _cut(name, cut))]
-    if measure not in WITH_CUT or (measure == "ndcg" and not k):
+    if measure not in WITH_CUT or (measure != "p" and not k):
         return [Metric(measure)]
     if not k:
         raise UsageError("metric 'p': say at which rank, for example p@10")

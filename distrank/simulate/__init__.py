@@ -5,13 +5,15 @@ from typing import Any
 
 from distrank.errors import UsageError
 from distrank.settings import parse_settings
-from distrank.simulate import crowd_bt, ltrma, remap, tpp
+from distrank.simulate import crowd_agg, crowd_bt, ltrma, remap, tpp
+from distrank.simulate.crowd_agg import CrowdAggSimulation, simulate_crowd_agg
 from distrank.simulate.crowd_bt import CrowdBTCodes, CrowdBTSimulation, crowd_bt_codes, simulate_crowd_bt
 from distrank.simulate.ltrma import LTRMASimulation, simulate_ltrma
 from distrank.simulate.output import Simulated, Simulator
 from distrank.simulate.tpp import TPPCodes, TPPSimulation, simulate_tpp, tpp_codes
 
 SIMULATIONS: dict[str, Simulator] = {
+    "crowd-agg": crowd_agg.SIMULATOR,
     "crowd-bt": crowd_bt.SIMULATOR,
     "ltrma": ltrma.SIMULATOR,
     "tpp": tpp.SIMULATOR,
@@ -29,6 +31,7 @@ def simulate(name: str, settings: Mapping[str, Any]) -> Simulated:
 
 __all__ = [
     "SIMULATIONS",
+    "CrowdAggSimulation",
     "CrowdBTCodes",
     "CrowdBTSimulation",
     "LTRMASimulation",
@@ -38,6 +41,7 @@ __all__ = [
     "TPPSimulation",
     "crowd_bt_codes",
     "simulate",
+    "simulate_crowd_agg",
     "simulate_crowd_bt",
     "simulate_ltrma",
     "simulate_tpp",

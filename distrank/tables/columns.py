@@ -60,9 +60,14 @@ def check_renames(renames: Mapping[str, str], shapes: Sequence[Shape]) -> None:
             raise UsageError(f"there is no column {name!r} to rename; the columns are: {', '.join(known)}")
 
 
+def missing(form: Form, available: Sequence[str], renames: Mapping[str, str]) -> list[str]:
+    """The columns of a form that a table does not have."""
+    return [column for column in SHAPES[form].required if renames.get(column, column) not in available]
+
+
 def recognise(name: str, available: Sequence[str], renames: Mapping[str, str]) -> Form:
     """The form of a table, from the columns that it has."""
-    fits = [form for form, shape in SHAPES.items() if all(renames.get(c, c) in available for c in shape.required)]
+    fits = [form for form in SHAPES if not missing(form, available, renames)]
     if len(fits) == 1:
         return fits[0]
     needs = "; ".join(f"{form} need {', '.join(shape.required)}" for form, shape in SHAPES.items())

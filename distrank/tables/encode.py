@@ -6,7 +6,8 @@ forgotten once it is encoded. At the end the ids are sorted and the codes renumb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,10 +35,13 @@ _DEFAULTS = {"tie": False, "weight": 1.0, "timestamp": np.nan}
 class Encoder:
     """Takes the batches of all files of a table."""
 
-    def __init__(self, form: Form, *, locate: bool = False) -> None:
+    def __init__(self, form: Form, *, locate: bool = False, beside: Encoder | None = None) -> None:
+        """`beside` is an encoder of another form, to share the numbering of ids with."""
         self.form, self.shape = form, SHAPES[form]
         self.interners = {domain: Interner() for domain in dict.fromkeys(DOMAINS.values())}
         self.types: dict[str, tuple[pa.DataType, str]] = {}  # of every kind of ids, and the file that settled it
+        if beside is not None:
+            self.interners, self.types = beside.interners, beside.types
         self.chunks: list[tuple[int, dict[str, Array]]] = []  # the accepted rows of every batch, and how many
         self.places: list[tuple[str, Array]] | None = [] if locate else None  # source and rows of accepted rows
         self.rejected = Rejected(self.shape.columns)
@@ -68,16 +72,9 @@ class Encoder:
 
     def finish(self, *, duplicates: Duplicates = "keep", files: Sequence[dict[str, Any]] = (), name: str) -> Judgments:
         """The judgments of all batches."""
-        if self.read == 0:
-            raise InputError(f"{name}: there are no rows")
-        if self.accepted == 0:
-            reasons = ", ".join(f"{reason} ({n:,})" for reason, n in self.rejected.counts.most_common(3))
-            raise InputError(f"{name}: none of the {self.read:,} rows can be used: {reasons}. Correct the rows")
-        columns: dict[str, Any] = {}
-        for column in self.shape.columns:
-            if any(column in chunk for _, chunk in self.chunks):
-                columns[column] = np.concatenate([_taken(chunk, column, count) for count, chunk in self.chunks])
-        ids: dict[str, pa.Array] = dict(each(lambda domain: self._sort(domain, columns), list(self.interners)))
+        refuse_empty(name, self.read, self.accepted, self.rejected.counts)
+        columns = self.columns()
+        ids: dict[str, pa.Array] = dict(each(lambda domain: self.sort_ids(domain, [columns]), list(self.interners)))
         dropped = 0
         if duplicates == "drop" and self.places is not None:
             columns, dropped = drop_duplicates(self.form, ids, columns, self.places, self.rejected)
@@ -88,7 +85,7 @@ class Encoder:
             duplicates=dropped,
             by_reason=dict(self.rejected.counts),
         )
-        table, warnings = self.rejected.table(), [*few_warnings(ids["annotators"], ids["items"])]
+        table, warnings = self.rejected.table(), small_data_warnings(ids)
         return Judgments(self.form, **ids, **columns, counts=counts, rejected=table, files=files, warnings=warnings)
 
     def _encode(self, source: str, columns: dict[str, pa.Array], reasons: Reasons) -> dict[str, Array]:
@@ -124,16 +121,26 @@ class Encoder:
             )
         return self.interners[DOMAINS[name]].codes(ids)
 
-    def _sort(self, domain: str, columns: dict[str, Any]) -> tuple[str, pa.Array]:
-        """Sort the ids of one kind and renumber the columns that hold their codes."""
+    def columns(self) -> dict[str, Any]:
+        """The columns of all batches; the batches are forgotten."""
+        columns: dict[str, Any] = {}
+        for column in self.shape.columns:
+            if any(column in chunk for _, chunk in self.chunks):
+                columns[column] = np.concatenate([_taken(chunk, column, count) for count, chunk in self.chunks])
+        return columns
+
+    def sort_ids(self, domain: str, tables: Sequence[dict[str, Any]]) -> tuple[str, pa.Array]:
+        """Sort the ids of one kind and renumber the columns of all tables that hold their codes."""
         interner = self.interners.pop(domain)
-        names = [name for name, kind in DOMAINS.items() if kind == domain and name in columns]
+        places = [
+            (table, name) for table in tables for name, kind in DOMAINS.items() if kind == domain and name in table
+        ]
         used = np.zeros(interner.count, bool)
-        for name in names:
-            used |= tally(columns[name], interner.count) > 0
+        for table, name in places:
+            used |= tally(table[name], interner.count) > 0
         ids, place = interner.sorted_ids(self.types[domain][0], used)
-        for name in names:
-            columns[name] = place[columns[name]]
+        for table, name in places:
+            table[name] = place[table[name]]
         return domain, ids
 
 
@@ -142,12 +149,24 @@ def _taken(chunk: dict[str, Array], column: str, count: int) -> Array:
     return chunk.pop(column) if column in chunk else np.full(count, _DEFAULTS[column])
 
 
-def few_warnings(annotators: pa.Array, items: pa.Array) -> Iterator[str]:
+def refuse_empty(name: str, read: int, accepted: int, reasons: Counter[str]) -> None:
+    """There must be rows, and some that can be used."""
+    if read == 0:
+        raise InputError(f"{name}: there are no rows")
+    if accepted == 0:
+        common = ", ".join(f"{reason} ({n:,})" for reason, n in reasons.most_common(3))
+        raise InputError(f"{name}: none of the {read:,} rows can be used: {common}. Correct the rows")
+
+
+def small_data_warnings(ids: Mapping[str, pa.Array]) -> list[str]:
     """What to say about data that is too small to tell much."""
+    annotators, items, found = ids["annotators"], ids["items"], []
     if len(annotators) == 1:
-        yield f"there is one annotator only, {show_id(annotators[0].as_py())}: agreement and quality cannot be told"
+        only = show_id(annotators[0].as_py())
+        found.append(f"there is one annotator only, {only}: agreement and quality cannot be told")
     if len(items) == 1:
-        yield f"there is one item only, {show_id(items[0].as_py())}: there is nothing to rank"
+        found.append(f"there is one item only, {show_id(items[0].as_py())}: there is nothing to rank")
+    return found
 
 
 def constant_column(value: str | None, count: int) -> pa.Array:

@@ -26,8 +26,8 @@ from distrank.engine.base import FileSource, shard_path
 from distrank.errors import InputError
 from distrank.records import Array
 from distrank.tables.blocks import Block, BlockFacts, FileFacts, cut, describe, read_block
-from distrank.tables.columns import SHAPES, check_renames, recognise
-from distrank.tables.encode import few_warnings
+from distrank.tables.columns import SHAPES, check_renames, missing, recognise
+from distrank.tables.encode import small_data_warnings
 from distrank.tables.gather import Built, Gathering, Sizes, build_shard, build_split, size_bucket
 from distrank.tables.gold import AnyGold
 from distrank.tables.gold_lookup import look_up
@@ -77,7 +77,7 @@ def ingest(
     check_renames(columns, list(SHAPES.values()))
     folder.mkdir(parents=True, exist_ok=True)
     files: list[FileFacts] = each(describe, [file.anywhere() for file in find_files(source)], "opening the files")
-    form = recognise(files[0].file.name, [*files[0].columns, *files[0].file.partitions], columns)
+    form = _one_form(files, columns)
     bits = bits_for(-(-sum(facts.most_rows for facts in files) // ROWS_PER_SHARD))
     blocks: list[Block] = cut(files)
     read: list[BlockFacts] = each(partial(read_block, folder, form, dict(columns), bits), blocks, "reading the files")
@@ -95,11 +95,25 @@ def ingest(
         counts=counts,
         rejected=pa.concat_tables([facts.rejected for facts in read]).combine_chunks(),
         files=[facts.fingerprint for facts in files],
-        warnings=[*few_warnings(annotators, pa.array(few[:2], types["items"]))],
+        warnings=small_data_warnings({"annotators": annotators, "items": pa.array(few[:2], types["items"])}),
         types=types,
         annotators=annotators,
         annotator_judgments=judged,
     )
+
+
+class SeveralFormsError(Exception):
+    """The files hold judgments of several forms, which have to be brought together in one place (`mixed`)."""
+
+
+def _one_form(files: Sequence[FileFacts], renames: Mapping[str, str]) -> Form:
+    """The form of the first file, and of all others that have one."""
+    form = recognise(files[0].file.name, [*files[0].columns, *files[0].file.partitions], renames)
+    for facts in files[1:]:
+        available = [*facts.columns, *facts.file.partitions]
+        if missing(form, available, renames) and any(not missing(other, available, renames) for other in SHAPES):
+            raise SeveralFormsError
+    return form
 
 
 def ingested_shards(

@@ -53,6 +53,7 @@ class Judgments:
     weight: Array | None = None
     timestamp: Array | None = None  # numbers as given, dates and times as seconds since 1970; NaN where unknown
     counts: Counts = field(default_factory=lambda: Counts(0, 0))
+    derived: int = 0  # preferences that came from ratings and rankings, where several forms were given together
     rejected: pa.Table = field(default_factory=REJECTED_SCHEMA.empty_table)  # and the original columns as text
     files: Sequence[dict[str, Any]] = ()
     warnings: Sequence[str] = ()

@@ -12,11 +12,12 @@ from distrank.contract import Form
 from distrank.errors import InputError, UsageError
 from distrank.tables.batches import TableFile
 from distrank.tables.checks import NOT_TEXT
-from distrank.tables.columns import SHAPES, check_renames, plan_columns, recognise
+from distrank.tables.columns import SHAPES, check_renames, missing, plan_columns, recognise
 from distrank.tables.encode import Duplicates, Encoder
 from distrank.tables.formats import open_table
 from distrank.tables.frames import Frame, FrameTable
 from distrank.tables.judgments import Judgments
+from distrank.tables.mixed import finish_together
 from distrank.tables.sources import Location, SourceFile, find_files, source_name
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def read_judgments(
     duplicates: Duplicates = "keep",
     report: Report | None = None,
 ) -> Judgments:
-    """Read a file, a folder (files by name) or several of them.
+    """Read a file, a folder (files by name) or several of them; files of several forms give preferences (`mixed`).
 
     `columns` gives the file's name of a column where it is not ours; the form is recognised from the columns unless it
     is given. Rows that break a rule are set aside with a reason; see `Judgments.check_limit`.
@@ -40,30 +41,35 @@ def read_judgments(
     with ThreadPoolExecutor(1, thread_name_prefix="sha256") as hasher:  # beside the parsing
         hashes = [hasher.submit(file.fingerprint) for file in files]
         try:
-            encoder = _encoder(open_table(files[0]), files[0].partitions, columns or {}, form, duplicates)
+            encoders = _Encoders(columns or {}, form, duplicates)
             for number, file in enumerate(files, start=1):
-                _encode_file(encoder, file, columns or {}, report, {"file": number, "files": len(files)})
+                table = open_table(file)
+                encoder = encoders.for_table(table, file.partitions)
+                _encode_file(encoder, table, file, columns or {}, report, {"file": number, "files": len(files)})
             facts = [fingerprint.result() for fingerprint in hashes]
         except BaseException:
             hasher.shutdown(wait=False, cancel_futures=True)
             raise
-    return encoder.finish(duplicates=duplicates, files=facts, name=source_name(source))
+    return encoders.finish(facts, source_name(source))
 
 
 def judgments_from_frame(
-    frame: Frame,
+    frame: Frame | Sequence[Frame],
     *,
     columns: Mapping[str, str] | None = None,
     form: Form | None = None,
     duplicates: Duplicates = "keep",
 ) -> Judgments:
-    """Judgments from a DataFrame or an Arrow table."""
-    table = FrameTable(frame)
-    encoder = _encoder(table, {}, columns or {}, form, duplicates)
-    plan = plan_columns(table.name, table.columns, {}, encoder.shape, columns or {}, sparse=False)
-    for batch in table.batches(plan.wanted, plan.ids):
-        encoder.add(table.name, batch, plan)
-    return encoder.finish(duplicates=duplicates, name=table.name)
+    """Judgments from a DataFrame or an Arrow table, or from several of them."""
+    encoders, name = _Encoders(columns or {}, form, duplicates), ""
+    for one in frame if isinstance(frame, list | tuple) else [frame]:
+        table = FrameTable(one)
+        name = table.name
+        encoder = encoders.for_table(table, {})
+        plan = plan_columns(table.name, table.columns, {}, encoder.shape, columns or {}, sparse=False)
+        for batch in table.batches(plan.wanted, plan.ids):
+            encoder.add(table.name, batch, plan)
+    return encoders.finish([], name)
 
 
 def read_table(source: Location | Sequence[Location]) -> pa.Table:
@@ -91,27 +97,54 @@ def read_table(source: Location | Sequence[Location]) -> pa.Table:
         raise InputError(f"{source_name(source)}: the files do not have the same columns ({detail})") from error
 
 
-def _encoder(
-    table: TableFile,
-    partitions: Mapping[str, str | None],
-    renames: Mapping[str, str],
-    form: Form | None,
-    duplicates: Duplicates,
-) -> Encoder:
-    """The encoder for the form that is asked for, or that the first file has."""
-    if duplicates not in ("keep", "drop"):
-        raise UsageError(f"duplicates={duplicates!r}: expected keep or drop")
-    if form is not None and form not in SHAPES:
-        raise UsageError(f"form={form!r}: expected one of {', '.join(SHAPES)}")
-    check_renames(renames, list(SHAPES.values()))
-    found = form or recognise(table.name, [*table.columns, *partitions], renames)
-    return Encoder(found, locate=duplicates == "drop")
+class _Encoders:
+    """One encoder per form, with one numbering of ids."""
+
+    def __init__(self, renames: Mapping[str, str], form: Form | None, duplicates: Duplicates) -> None:
+        if duplicates not in ("keep", "drop"):
+            raise UsageError(f"duplicates={duplicates!r}: expected keep or drop")
+        if form is not None and form not in SHAPES:
+            raise UsageError(f"form={form!r}: expected one of {', '.join(SHAPES)}")
+        check_renames(renames, list(SHAPES.values()))
+        self.renames, self.form, self.duplicates = renames, form, duplicates
+        self.by_form: dict[Form, Encoder] = {}
+
+    def for_table(self, table: TableFile, partitions: Mapping[str, str | None]) -> Encoder:
+        """The encoder for the form that is asked for, or that the table has.
+
+        A table that lacks columns of every form is taken for one of the first table's form: that error says most.
+        """
+        available = [*table.columns, *partitions]
+        first = next(iter(self.by_form), None)
+        form = self.form or first
+        if form is None or (self.form is None and len(missing(form, available, self.renames))):
+            try:
+                form = recognise(table.name, available, self.renames)
+            except InputError:
+                if first is None:
+                    raise
+                form = first
+        if form not in self.by_form:
+            beside = next(iter(self.by_form.values()), None)
+            self.by_form[form] = Encoder(form, locate=self.duplicates == "drop", beside=beside)
+        return self.by_form[form]
+
+    def finish(self, files: Sequence[dict[str, Any]], name: str) -> Judgments:
+        """The judgments of all tables."""
+        encoders = list(self.by_form.values())
+        if len(encoders) == 1:
+            return encoders[0].finish(duplicates=self.duplicates, files=files, name=name)
+        return finish_together(encoders, duplicates=self.duplicates, files=files, name=name)
 
 
 def _encode_file(
-    encoder: Encoder, file: SourceFile, renames: Mapping[str, str], report: Report | None, progress: dict[str, Any]
+    encoder: Encoder,
+    table: TableFile,
+    file: SourceFile,
+    renames: Mapping[str, str],
+    report: Report | None,
+    progress: dict[str, Any],
 ) -> None:
-    table = open_table(file)
     plan = plan_columns(file.name, table.columns, file.partitions, encoder.shape, renames, sparse=table.sparse)
     for batch in ahead(table.batches(plan.wanted, plan.ids)):
         encoder.add(file.name, batch, plan, sparse=table.sparse)

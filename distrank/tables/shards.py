@@ -71,7 +71,7 @@ def build_shards(
 
     `unit.judgments` and the counts in `info` are of judgments as given, also where rows are derived from them.
     """
-    check_form(judgments.form, form, unit, split)
+    check_form(judgments.form, form, unit, split, derived=judgments.derived > 0)
     _check_sparsity(judgments, form)
     derives, ordered = judgments.form != form, split == "ordered"
     units = find_units(judgments, unit)
@@ -135,15 +135,17 @@ def build_shards(
     )
 
 
-def check_form(have: Form, want: Form, unit: Unit, split: Split) -> None:
+def check_form(have: Form, want: Form, unit: Unit, split: Split, *, derived: bool = False) -> None:
+    """Refuse judgments that a method cannot take; `derived` says that some were made from others already."""
     if want not in (have, "preferences"):
         raise UsageError(f"this method needs {want}, and {have} cannot be turned into them")
     if unit == "item" and want == "preferences":
         raise UsageError("a method that works item by item takes ratings or rankings, not preferences")
-    if split == "ordered" and have != want:
+    if split == "ordered" and (have != want or derived):
+        source = have if have != want else "ratings or rankings"
         raise UsageError(
-            f"a method that reads judgments in time order takes {want} only: {want} that are derived from {have} have "
-            "no time of their own. Use a method without an order, or give preferences"
+            f"a method that reads judgments in time order takes {want} only: {want} that are derived from {source} "
+            "have no time of their own. Use a method without an order, or give preferences"
         )
 
 

@@ -18,6 +18,7 @@ import pytest
 from distrank import Borda, BradleyTerry, CrowdBT
 from distrank.cli import main
 from distrank.errors import InputError, UsageError
+from distrank.models import MODELS
 from distrank.simulate import simulate_crowd_bt
 
 HOSTILE = [
@@ -199,22 +200,7 @@ def test_show_and_evaluate_read_what_aggregate_wrote(crowd: Path, tmp_path: Path
 
 def test_methods_and_validate_speak_json(crowd: Path, capsys: Any) -> None:
     assert main(["methods", "--json"]) == 0
-    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == [
-        "borda",
-        "bradley-terry",
-        "crowd-bt",
-        "majority-bt",
-        "thurstone",
-        "variance-bt",
-        "tpp",
-        "trm",
-        "crowd-bt-online",
-        "trueskill",
-        "majority",
-        "average",
-        "dawid-skene",
-        "glad",
-    ]
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == list(MODELS)
     assert main(["methods", "crowd-bt", "--json"]) == 0
     assert "duplicates" in [entry["name"] for entry in json.loads(capsys.readouterr().out)["settings"]]
     assert main(["validate", str(crowd / "preferences.parquet"), "--json"]) == 0

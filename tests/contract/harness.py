@@ -32,12 +32,15 @@ from distrank.tables.shards import Sharded, build_shards
 # Settings that change what a model computes obey the laws as well: `name[setting=value]`, several with semicolons.
 VARIANTS = (
     "bradley-terry[ties=davidson]",
+    "crowd-agg[measure=rbp;pair_model=step]",
+    "crowd-agg[quality_scope=query;quality_prior=4,2]",
     "crowd-bt[quality_prior=4,2]",
     "crowd-bt[ties=davidson]",
     "crowd-bt-online[ties=drop]",
     "ltrma[exact_items=2;samples=60]",
     "ltrma[w_step=expectation;max_iterations=4]",
     "ltrma[top_k=3;samples=60;w_step=expectation;max_iterations=4]",
+    "mallows[exact_items=1]",
     "thurstone[annotator_quality=equal;ties=drop]",
     "thurstone[quality_prior=2,1]",
 )
@@ -115,15 +118,16 @@ def shards_for(
     rows_per_shard: int = 250_000,
 ) -> Sharded:
     """Preferences in the form that the model takes, with what else it needs."""
-    layout: dict[str, Any] = {"form": model.form, "unit": model.unit, "split": model.split}
+    layout: dict[str, Any] = {"unit": model.unit, "split": model.split}
     layout |= {"rows_per_shard": rows_per_shard, "graded": model.graded}
     if model.features:
         known = gold_of(frame) if model.name in NEED_GOLD else gold
         truth = gold_from_frame(known) if known is not None else None
-        plain = build_shards(judgments_from_frame(rankings_of(frame)), **layout)
+        plain = build_shards(judgments_from_frame(rankings_of(frame)), form=model.form, **layout)
         return with_training(plain, Training(features_from_frame(features_of(frame))), truth)
     truth = gold_from_frame(gold) if gold is not None else None
-    return build_shards(judgments_from_frame(frame), gold=truth, **layout)
+    judgments = judgments_from_frame(frame)
+    return build_shards(judgments, form=model.form_for(judgments.form), gold=truth, **layout)
 
 
 def run_model(

@@ -244,6 +244,23 @@ def test_every_model_says_what_it_opted_out_of_and_why() -> None:
         "average": {"objective": "a count has no objective"},
         "borda": {"objective": "a count has no objective"},
         "bradley-terry": {},
+        "condorcet": {
+            "objective": "the order comes from sorting, not from an objective",
+            "relabelling": "items that the votes do not tell apart are ordered by id",
+        },
+        "greedy-order": {
+            "objective": "the order comes from sorting, not from an objective",
+            "relabelling": "items that the votes do not tell apart are ordered by id",
+        },
+        "em-elo": {"weights": "a weight of two is two matches in a row, which is not a second row at the end"},
+        "plackett-luce": {},
+        "mallows": {},
+        "mpm": {},
+        "svp": {},
+        "median-rank": {"objective": "a median has no objective"},
+        "crowd-agg": {
+            "objective": "the quality update (17) counts agreement, it does not maximise the expected measure"
+        },
         "crowd-bt": {},
         "crowd-bt-online": {
             "objective": "one pass updates beliefs and maximises nothing",

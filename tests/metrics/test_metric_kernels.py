@@ -256,7 +256,7 @@ def test_metric_names():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ncdg@10", r"unknown metric 'ncdg@10'; known: accuracy, kendall, ndcg@k, map, p@k, rbp"),
+        ("ncdg@10", r"unknown metric 'ncdg@10'; known: accuracy, kendall, ndcg@k, kappa-ndcg@k, map, p@k, rbp"),
         ("ndcg@0", "whole number from 1"),
         ("ndcg@", "whole number from 1"),
         ("p@1.5", "whole number from 1"),

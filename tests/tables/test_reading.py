@@ -112,7 +112,7 @@ def test_columns_without_any_value_have_no_type(tmp_path):
 def test_frames_are_tables():
     same(judgments_from_frame(shuffled(TABLE).to_pandas()))
     same(judgments_from_frame(TABLE.to_pandas().astype("category")))
-    with pytest.raises(UsageError, match="not list"):
+    with pytest.raises(UsageError, match="not int"):
         judgments_from_frame([1, 2])
 
 
