@@ -49,7 +49,7 @@ def ray_head(cpus: int = 2) -> Iterator[Head]:
     """Start a head and wait for its job server; it ends with the context."""
     home = Path(tempfile.mkdtemp(prefix="dr-"))  # short: unix socket paths end at 107 bytes
     (home / "ray_bootstrap_config.yaml").write_text("{}\n")  # a starting head then looks for no cloud
-    gcs, dashboard = free_ports(2)
+    gcs, dashboard, agent = free_ports(3)
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
         "HOME": str(home),
@@ -63,6 +63,7 @@ def ray_head(cpus: int = 2) -> Iterator[Head]:
     command = [
         str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", "--disable-usage-stats",
         f"--port={gcs}", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}",
+        f"--dashboard-agent-listen-port={agent}",  # a second Ray on this machine has the usual port
         f"--num-cpus={cpus}", "--object-store-memory=80000000", f"--temp-dir={home / 'r'}",
     ]  # fmt: skip
     log = (home / "head.log").open("w")
