@@ -24,7 +24,7 @@ from distrank.tables.judgments import Judgments
 from distrank.tables.read import judgments_from_frame
 from distrank.tables.shards import Sharded, build_shards
 
-METHODS = [name for name in sorted(MODELS) if get_model(name).traits.ordered]
+METHODS = [name for name in sorted(MODELS) if issubclass(get_model(name), OnlineModel)]
 
 
 FRONT: dict[str, type[Aggregator]] = {"crowd-bt-online": CrowdBTOnline, "trueskill": TrueSkill}

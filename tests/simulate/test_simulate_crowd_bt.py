@@ -241,7 +241,7 @@ def test_the_registry_runs_by_name_with_values_as_text():
     by_text = simulate("crowd-bt", {"items": "5", "pairs": "none", "quality": "fixed:0.9", "seed": "3"})
     assert by_text["preferences"].equals(simulate_crowd_bt(items=5, quality="fixed:0.9", seed=3)["preferences"])
     assert all(row["help"] for simulator in SIMULATIONS.values() for row in describe_settings(simulator.Settings))
-    with pytest.raises(UsageError, match="unknown simulation 'nothing'; known: crowd-bt"):
+    with pytest.raises(UsageError, match=r"unknown simulation 'nothing'; known: .*crowd-bt"):
         simulate("nothing", {})
 
 
