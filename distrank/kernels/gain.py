@@ -141,5 +141,5 @@ def asked_annotator(alpha: float, beta: float, c1: float, c2: float) -> tuple[fl
     for outcome in range(2):
         a, b = quality_change(c1, c2, alpha, beta) if outcome == 0 else quality_change(c2, c1, alpha, beta)
         left += (chance if outcome == 0 else 1.0 - chance) * a * b / ((a + b) * (a + b) * (a + b + 1.0))
-    grown = max(alpha * beta / (total * total * left) - 1.0, total)
-    return alpha / total * grown, beta / total * grown
+    growth = max((alpha * beta / (total * total * left) - 1.0) / total, 1.0)  # 1 where an even pair tells nothing
+    return alpha * growth, beta * growth

@@ -38,6 +38,7 @@ from distrank.models._ascent import (
     first_evaluation,
     forget_scores,
     tie_parameter,
+    turn_units,
 )
 from distrank.models._evidence import as_record, empty_lists, places, typical_parameter
 from distrank.models._gold import GoldAgreement, gold_agreement
@@ -164,14 +165,17 @@ class BradleyTerry(PairwiseModel):
         return False
 
     def mirrored(self, run: Run, theta: Record) -> Record:
-        """The reversed solution."""
-        raise NotImplementedError
+        """All scores reversed; a model with a mirror image turns its annotators around as well."""
+        run(turn_units, {})
+        items, score = int(theta["split.offsets"][-1]), theta["split.score"].copy()
+        score[:items] *= -1.0
+        return {**theta, "split.score": score}
 
     def conclude(self, run: Run, theta: Record) -> Record:
         """Gold decides between a solution and its mirror image."""
         if bool(theta["gold"]):
             found = gold_agreement(run, theta)
-            if self.mirrors and found.wrong > found.right:
+            if self.mirrors and bool(theta["released"]) and found.wrong > found.right:
                 theta, found = self.mirrored(run, theta), GoldAgreement(found.wrong, found.right, found.pairs)
                 theta = {**theta, "reversed": scalar(True)}
             theta = {**theta, "gold.agreement": np.array(found)}

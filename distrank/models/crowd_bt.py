@@ -35,7 +35,6 @@ import numpy as np
 
 from distrank.contract import Info, Run
 from distrank.errors import UsageError
-from distrank.models._ascent import turn_units
 from distrank.models._gold import gold_start
 from distrank.models._pairwise import quality_bounds
 from distrank.models._profile import ProfileModel, earlier_or_one
@@ -103,18 +102,9 @@ class CrowdBT(ProfileModel):
         return self.profiles and (prior is None or prior[0] == prior[1])
 
     def mirrored(self, run: Run, theta: Record) -> Record:
-        if not bool(theta["released"]):
-            return theta
-        run(turn_units, {})
-        items, score = int(theta["split.offsets"][-1]), theta["split.score"].copy()
-        score[:items] *= -1.0
         silent = (theta["first"] == 0.0) & (theta["second"] == 0.0)
-        return {
-            **theta,
-            "split.score": score,
-            "quality": np.where(silent, theta["quality"], 1.0 - theta["quality"]),
-            "first": -theta["first"],
-        }
+        turned = np.where(silent, theta["quality"], 1.0 - theta["quality"])
+        return {**super().mirrored(run, theta), "quality": turned, "first": -theta["first"]}
 
     def chosen(self, theta: Record) -> dict[str, Any]:
         first = "ones" if self.settings.start == "gold" else self.settings.start
